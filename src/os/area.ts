@@ -12,8 +12,10 @@ import type { Meta } from './block/meta/meta.ts'
 import type { ConfigApply } from './config/apply/config-apply.ts'
 import type { Clouds } from './config/sources/platform.ts'
 import type { OwnImages } from './cri/image-table.ts'
+import type { Logind } from './k8s/logind/logind.ts'
 import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
+import type { SystemChanges } from './lifecycle/system-changes.ts'
 import type { NetworkOf } from './network/sockets.ts'
 import type { ApidPlace } from './runtime/apid-place.ts'
 import type { Events } from './runtime/events.ts'
@@ -63,6 +65,8 @@ export interface Machine {
   readonly problem: LastProblem
   readonly events: Events
   readonly sequencer: Sequencer
+  /** The order of what changes the installed system. */
+  readonly systemChanges: SystemChanges
   /** Values stored besides the configuration, on the META partition once it exists. */
   readonly meta: Meta
   /** Receives configurations; the only writer of the active one. */
@@ -71,6 +75,8 @@ export interface Machine {
   readonly clouds: Clouds
   /** Elections in the cluster's etcd, through this machine's own member, so that a member without quorum elects nobody. */
   readonly elect: Elect
+  /** Delays a shutdown until the kubelet has ended its pods. */
+  readonly logind: Logind
   /** Container images in the root file system. */
   readonly images: OwnImages
   /** Network namespaces of running pods, each with the process id of its sandbox. */

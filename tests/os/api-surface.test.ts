@@ -1,11 +1,13 @@
 /** Every method of the machine API: served with the roles of the contract, or named below with the reason why it is not. */
+
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Glob } from 'bun'
 import type { Mode } from '../../src/os/kernel.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
-import { admits, type Method, type Role } from '../../src/rpc/server/method.ts'
+import { admits, type Method } from '../../src/rpc/server/method.ts'
+import type { Role } from '../../src/wire/x509/roles.ts'
 import { servedMethods } from './served-methods.ts'
 
 const table = (await Bun.file(`${import.meta.dir}/../proto/contract/api-services.tsv`).text())
@@ -103,6 +105,6 @@ test('the roles of readers and operators are listed once', () => {
   const listing = [...new Glob('**/*.ts').scanSync(source)].filter((path) =>
     /'os:admin',\s*'os:operator'/.test(readFileSync(join(source, path), 'utf8')),
   )
-  // The configuration names all roles; documents may not open the server's.
-  expect(listing.sort()).toEqual(['os/config/documents/features.ts', 'rpc/server/method.ts'])
+  // Certificates and the configuration name all roles, of which these are two.
+  expect(listing.sort()).toEqual(['rpc/server/method.ts', 'wire/x509/roles.ts'])
 })

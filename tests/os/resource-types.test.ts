@@ -4,11 +4,11 @@ import * as v from 'valibot'
 import { allAliases, Namespace, ResourceDefinition } from '../../src/cosi/meta.ts'
 import type { ResourceType } from '../../src/cosi/resource.ts'
 import { Store } from '../../src/cosi/store.ts'
-import { unwrap } from '../../src/document/shape.ts'
 import { namespaces } from '../../src/os/namespaces.ts'
 import { areas } from '../../src/programs/init/areas.ts'
 import { specFields } from '../../src/rpc/resource-shapes.ts'
 import { sampleSpec } from '../interop/samples.ts'
+import { specPaths } from '../support/spec-paths.ts'
 
 const contract = `${import.meta.dir}/../proto/contract`
 const rows = async (name: string) =>
@@ -73,18 +73,6 @@ test('every namespace that a kind lives in is described', () => {
   expect([...lived].filter((namespace) => !(namespace in namespaces))).toEqual([])
 })
 
-/** Every path in a spec: `a.b[].c{string}.d`. */
-function* paths(schema: unknown, path = ''): Generator<string> {
-  const inner = unwrap(schema)
-  for (const [key, entry] of Object.entries<unknown>(inner.entries ?? {})) {
-    const at = path ? `${path}.${key}` : key
-    yield at
-    yield* paths(entry, at)
-  }
-  if (inner.type === 'array') yield* paths(inner.item, `${path}[]`)
-  if (inner.type === 'record') yield* paths(inner.value, `${path}{}`)
-}
-
 /** The contract has no keys for it: what it holds is known from recordings. */
 const shownOnly = new Set(['DNSUpstreams.net.talos.dev'])
 
@@ -101,7 +89,7 @@ test('every key of every spec is declared, and no other', () => {
   for (const [type, { schema }] of declared) {
     if (shownOnly.has(type)) continue
     const table = wanted.get(type) ?? new Set()
-    const own = new Set([...paths(schema)].map(plain))
+    const own = new Set([...specPaths(schema)].map(plain))
     // Lists and maps have a row of their own only where their items are values.
     const within = (paths: ReadonlySet<string>, path: string) =>
       [...paths].some((each) => each === path || each.startsWith(`${path}.`) || each.startsWith(`${path}[`) || each.startsWith(`${path}{`))

@@ -7,8 +7,10 @@ import type { Machine } from '../../src/os/area.ts'
 import { Meta } from '../../src/os/block/meta/meta.ts'
 import { ConfigApply } from '../../src/os/config/apply/config-apply.ts'
 import { OwnImages } from '../../src/os/cri/image-table.ts'
+import { Logind } from '../../src/os/k8s/logind/logind.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
+import { SystemChanges } from '../../src/os/lifecycle/system-changes.ts'
 import { ApidPlace } from '../../src/os/runtime/apid-place.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { LastProblem } from '../../src/os/runtime/last-problem.ts'
@@ -35,11 +37,13 @@ export function unstartedMachine(mode: Mode): Machine {
     problem: new LastProblem(),
     events,
     sequencer: new Sequencer(events, silent),
+    systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log: silent }),
     calls: new Calls(new AuditLog({ write() {} })),
     config: new ConfigApply({ store, runtime, log: silent, kernel }),
     clouds: { names: [], userData: async () => undefined },
     elect: async () => {},
+    logind: new Logind(kernel, silent, systemClock),
     images: new OwnImages(kernel),
     podNetworks: async () => [],
     version: { name: 'Ichor', tag: 'v1.13.0', sha: '', built: '', arch: 'amd64' },

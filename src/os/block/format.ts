@@ -2,7 +2,7 @@ import { formatFat } from '../../wire/fat/format.ts'
 import type { Machine } from '../area.ts'
 import type { Kernel } from '../kernel.ts'
 import { known, withDevice } from './device.ts'
-import { runProgram } from './program.ts'
+import { fileSystemProgram } from './program.ts'
 import { mebibyte } from './sizes.ts'
 import { writeSwapArea } from './swap-area.ts'
 
@@ -28,7 +28,7 @@ export async function format(
   if (type === 'swap') return writeSwapArea(machine.kernel.block, path, label)
   if (type === 'vfat') return formatVfat(machine.kernel.block, path, label, offset)
   // An open partition does not disappear while mkfs opens it.
-  await withDevice(machine.kernel.block, path, known, ({ size }) => runProgram(machine, [...program(type, label, size), path]))
+  await withDevice(machine.kernel.block, path, known, ({ size }) => fileSystemProgram(machine, [...program(type, label, size), path]))
 }
 
 function program(type: 'xfs' | 'ext4', label: string, size: number): string[] {

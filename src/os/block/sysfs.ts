@@ -30,12 +30,12 @@ export function blockDevices(files: SysFiles): Map<string, BlockDeviceSpec> {
       type: properties.get('DEVTYPE') ?? '',
       major: Number(properties.get('MAJOR')),
       minor: Number(properties.get('MINOR')),
-      ...(properties.has('PARTNAME') ? { partitionName: properties.get('PARTNAME') } : {}),
-      ...(properties.has('PARTN') ? { partitionNumber: Number(properties.get('PARTN')) } : {}),
+      ...(properties.has('PARTNAME') && { partitionName: properties.get('PARTNAME') }),
+      ...(properties.has('PARTN') && { partitionNumber: Number(properties.get('PARTN')) }),
       devicePath: link.slice(link.indexOf('/devices/')),
       generation: Number(properties.get('DISKSEQ') ?? 0),
-      ...(partition ? { parent: link.split('/').at(-2) } : {}),
-      ...(secondaries.length > 0 ? { secondaries } : {}),
+      ...(partition && { parent: link.split('/').at(-2) }),
+      ...(secondaries.length > 0 && { secondaries }),
     })
   }
   return found

@@ -4,7 +4,7 @@
  */
 import type { Machine } from '../area.ts'
 import { ConfigContainer } from './container.ts'
-import { type ConfigHistory, historyPath, notInstalled, notReached } from './history/history.ts'
+import { type ConfigHistory, historyPath, type RevertCause, revertReasons } from './history/history.ts'
 import { keepConfig, previousStatePath, statePath } from './keep.ts'
 import { MachineConfig } from './resources/machine-config.ts'
 import { isWhole } from './sources/search.ts'
@@ -31,16 +31,12 @@ export interface StepOptions {
   /** The trial that starts. */
   readonly trial?: Trial
   /** Why the current trial ends. */
-  readonly reason?: string
+  readonly cause?: RevertCause
 }
 
 type Dependencies = Pick<Machine, 'store' | 'runtime' | 'log'> & { kernel: Pick<Machine['kernel'], 'files'> }
 
-const expired: Record<Trial['kind'], string> = {
-  try: 'its time was over',
-  confirm: 'it was not confirmed in time',
-  connectivity: notReached,
-}
+const expired: Record<Trial['kind'], RevertCause> = { try: 'expired', confirm: 'unconfirmed', connectivity: 'unreached' }
 
 /** Everything about the configuration that is on STATE. */
 export const configPaths: readonly string[] = [statePath, previousStatePath, trialPath, historyPath]
@@ -152,7 +148,7 @@ export class ConfigState {
       for (const path of [statePath, previousStatePath, trialPath])
         if (kernel.files.readTextIfThere(path) !== undefined) await kernel.files.remove(path)
       const entry = this.history.list().findLast(({ text }) => text === withdrawn)
-      if (entry) await this.#note(() => this.history.decide(entry.id, 'reverted', runtime.now(), notInstalled))
+      if (entry) await this.#note(() => this.history.decide(entry.id, 'reverted', runtime.now(), 'uninstallable'))
     })
   }
 
@@ -178,10 +174,9 @@ export class ConfigState {
         await removeTrial(this.machine)
       })
       if (!trial) return undefined
-      const reason =
-        trial.kind === 'try' ? 'the machine restarted' : isKept ? expired[trial.kind] : 'the machine restarted before it was kept'
-      log.warn('machine configuration on trial reverted', { id: trial.entry, reason })
-      await this.#note(() => this.history.decide(trial.entry, 'reverted', runtime.now(), reason))
+      const cause = trial.kind === 'try' ? 'restarted' : isKept ? expired[trial.kind] : 'unkept'
+      log.warn('machine configuration on trial reverted', { id: trial.entry, reason: revertReasons[cause] })
+      await this.#note(() => this.history.decide(trial.entry, 'reverted', runtime.now(), cause))
       return reverted ? undefined : trial.before
     })
   }
@@ -194,8 +189,8 @@ export class ConfigState {
       if (!running || left === undefined) return false
       const { trial, noted } = running
       if (left === 0) {
-        this.machine.log.warn('machine configuration on trial reverted', { id: trial.entry, reason: expired[trial.kind] })
-        await this.step('expire', { reason: expired[trial.kind] })
+        this.machine.log.warn('machine configuration on trial reverted', { id: trial.entry, reason: revertReasons[expired[trial.kind]] })
+        await this.step('expire', { cause: expired[trial.kind] })
         return trial.reboot
       }
       if (trial.kind === 'try' || this.elapsed() - noted < noteInterval(trial)) return false
@@ -206,7 +201,7 @@ export class ConfigState {
   }
 
   /** Takes one step of the table, on disk and then in the resources. If writing the disk fails, it throws and nothing has changed. */
-  async step(step: Step, { text, deferred = false, trial, reason }: StepOptions = {}): Promise<void> {
+  async step(step: Step, { text, deferred = false, trial, cause }: StepOptions = {}): Promise<void> {
     const { store, log, runtime } = this.machine
     const next = transition(this.state, step)
     if (!next) throw new Error(`no step "${step}" during the trial "${this.state}"`)
@@ -223,7 +218,7 @@ export class ConfigState {
     if (trial && next.to !== 'none') this.#begin(trial, text ?? '', before)
     if (!ended || !next.outcome) return
     const made = text !== undefined && next.stays === 'new' && text === ended.text ? 'confirmed' : next.outcome
-    const why = made === 'confirmed' ? undefined : (reason ?? 'another one was applied')
+    const why = made === 'confirmed' ? undefined : (cause ?? 'replaced')
     await this.#note(() => this.history.decide(ended.trial.entry, made, runtime.now(), why))
   }
 

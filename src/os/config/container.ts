@@ -135,7 +135,7 @@ const ownDocuments = (text: string): YamlDocument[] => parseStream(text).documen
 const identity: Identity = {
   identify(document) {
     const { kind, name } = identify(document)
-    return { kind: kind.kind, ...(name === undefined ? {} : { name }), schema: schemaOf(kind) }
+    return { kind: kind.kind, ...(name !== undefined && { name }), schema: schemaOf(kind) }
   },
 }
 

@@ -25,7 +25,7 @@ export function identify(document: YamlDocument, lines?: Stream['lines']): Ident
   const refuse = (message: string, key?: string): never => {
     const at =
       key && isMap(contents) ? (pairOf(contents as YAMLMap, key)?.value as { range?: [number, number, number] } | undefined) : contents
-    throw new ConfigError([{ ...(lines && at?.range ? positionOf(lines, at.range[0]) : {}), message }])
+    throw new ConfigError([{ ...(lines && at?.range && positionOf(lines, at.range[0])), message }])
   }
   if (!isMap(contents)) return refuse(`a configuration document is a map, not ${isScalar(contents) ? 'a text' : 'a list'}`)
   const map = contents as YAMLMap
@@ -51,7 +51,7 @@ export function identify(document: YamlDocument, lines?: Stream['lines']): Ident
   if (apiVersion !== found.apiVersion)
     refuse(`${kind} has no version ${JSON.stringify(apiVersion)}: use ${JSON.stringify(found.apiVersion)}`, 'apiVersion')
   const name = found.nameKey ? textOf(map, found.nameKey) : undefined
-  return { kind: found, ...(name === undefined ? {} : { name }), label: documentLabel(kind, name) }
+  return { kind: found, ...(name !== undefined && { name }), label: documentLabel(kind, name) }
 }
 
 const complete = new Map<DocumentKind, v.GenericSchema>()

@@ -25,6 +25,7 @@ import { EnvironmentConfig } from '../runtime/documents/environment.ts'
 import { ExtensionServiceConfig } from '../runtime/documents/extension-service.ts'
 import { OOMConfig } from '../runtime/documents/oom.ts'
 import { WatchdogTimerConfig } from '../runtime/documents/watchdog-timer.ts'
+import { KubernetesKeysConfig } from '../secrets/documents/kubernetes-keys.ts'
 import { TrustedRootsConfig } from '../secrets/documents/trusted-roots.ts'
 import { SideroLinkConfig } from '../siderolink/documents/siderolink.ts'
 import { EventSinkConfig, KmsgLogConfig } from '../telemetry/documents/event-sink.ts'
@@ -51,6 +52,7 @@ const kinds: readonly DocumentKind[] = [
   KmsgLogConfig,
   KubeSpanConfig,
   KubeSpanEndpointsConfig,
+  KubernetesKeysConfig,
   Layer2VIPConfig,
   LinkAliasConfig,
   LinkConfig,

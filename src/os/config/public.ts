@@ -11,7 +11,7 @@ export { formatClientConfig, newClientConfig } from './generate/talosconfig.ts'
 // Settings of components are compared as configurations are.
 export { changedPlaces } from './history/changes.ts'
 // Explanations name the change that preceded a failure.
-export { ConfigHistory, notReached } from './history/history.ts'
+export { ConfigHistory, revertReasons } from './history/history.ts'
 // Explanations name the change that preceded a failure.
 export { lastChangeOf } from './history/last-change.ts'
 // Methods of releases are open in maintenance.

@@ -1,3 +1,4 @@
+import { isObject } from '../../document/is-object.ts'
 import { basicMounts, maskedPaths, ociVersion, readonlyPaths } from '../../supervise/containerd/spec.ts'
 
 /** The default rights of a pod's container. */
@@ -47,8 +48,4 @@ export function baseRuntimeSpec(overrides: Readonly<Record<string, unknown>>): o
 function overlay(under: unknown, over: unknown): unknown {
   if (!isObject(under) || !isObject(over)) return over
   return { ...under, ...Object.fromEntries(Object.entries(over).map(([key, value]) => [key, overlay(under[key], value)])) }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,5 @@
 /** The control groups of the system's own services and their limits. */
+import type { GroupLimits } from '../../supervise/containerd/spec.ts'
 
 /** Memory in MiB, processor share in thousandths of a core; `noSwap` keeps the group out of swap. */
 export interface SystemGroup {
@@ -26,15 +27,6 @@ export const systemGroups: readonly SystemGroup[] = [
 ]
 
 const mebibyte = 1024 * 1024
-
-/** The limits of a group: bytes, and the weight of cgroup version 2 (1 to 10000). */
-export interface GroupLimits {
-  readonly memoryMin?: number | undefined
-  readonly memoryLow?: number | undefined
-  readonly memoryMax?: number | undefined
-  readonly swapMax?: number | undefined
-  readonly cpuWeight?: number
-}
 
 /** A group's limits in bytes and in processor weight (1 to 10000), the share capped to the machine's processors. */
 export function limitsOf({ min, low, max, millicores, noSwap }: SystemGroup, cores: number): GroupLimits {

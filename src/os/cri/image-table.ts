@@ -3,6 +3,7 @@ import { formatReference, parseReference } from '../../oci/reference.ts'
 import { imageContents } from '../../supervise/containerd/images.ts'
 import { type Layers, type OwnImage, provideImage } from '../../supervise/containerd/own-images.ts'
 import type { Kernel } from '../kernel.ts'
+import { copyLayer } from './copy-layer.ts'
 import { criDaemon } from './daemons.ts'
 import { imagesFile } from './registryd.ts'
 
@@ -88,9 +89,10 @@ export class OwnImages {
     return layers
   }
 
-  readonly #show = (source: string, target: string): void => {
-    const { mount } = this.#kernel
-    if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
+  readonly #show = async (source: string, target: string): Promise<void> => {
+    const { mount, files } = this.#kernel
+    if (mount.mountAt(target) || (await copyLayer(files, source, target))) return
+    mount.bind(source, target, { flags: ['ro'] })
   }
 }
 

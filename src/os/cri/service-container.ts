@@ -4,12 +4,16 @@ import type { Containerd } from '../../supervise/containerd/client.ts'
 import type { ImageContents } from '../../supervise/containerd/images.ts'
 import { ociSpec, type SpecOptions } from '../../supervise/containerd/spec.ts'
 import type { RunContext, Runner } from '../../supervise/definition.ts'
+import { runProgram } from '../../supervise/run-program.ts'
 import { container, type RootSource } from '../../supervise/runner/container.ts'
 import type { Machine } from '../area.ts'
 import { limitsOfGroup } from './groups.ts'
 
 /** Pipes from the containers to init. */
 const pipesFolder = '/system/run/pipes'
+
+/** Milliseconds for runc to end what is left of a container. */
+const deleteTimeout = 60_000
 
 /** Where runc keeps its state of containers in namespace `system`, of either daemon. */
 const runcState = '/run/containerd/runc/system'
@@ -34,10 +38,8 @@ export function serviceContainer(
     },
     async purge(id) {
       if (!kernel.files.exists(`${runcState}/${id}`)) return
-      const child = spawn({ argv: ['/usr/bin/runc', '--root', runcState, 'delete', '--force', id], env: { PATH: '/usr/bin:/usr/sbin' } })
-      const outputs = await Promise.all(child.output.map((stream) => new Response(stream).text()))
-      const { code } = await child.exited
-      if (code !== 0) throw new Error(`remove leftovers of container "${id}": ${outputs.join('').trim().split('\n').at(-1)}`)
+      const purpose = `remove leftovers of container "${id}": runc`
+      await runProgram({ spawn }, ['/usr/bin/runc', '--root', runcState, 'delete', '--force', id], { timeout: deleteTimeout, purpose })
     },
     async spec(context, image) {
       const { cgroup } = context.definition

@@ -15,7 +15,7 @@ const timeout = 2_000
 /** An endpoint that does not answer or belongs to another cluster; nothing when it is fine or unknown. */
 export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal): Promise<Finding[]> {
   const { store } = evidence
-  const endpoint = declared(store.get(MachineConfig, 'v1alpha1'))?.cluster.controlPlane?.endpoint as string | undefined
+  const endpoint = declared(store.get(MachineConfig, 'v1alpha1'))?.cluster.controlPlane?.endpoint
   const target = hostPortOfUrl(endpoint)
   if (!target) return []
   try {
@@ -27,6 +27,7 @@ export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal):
     return [
       {
         kind: 'outside',
+        about: { kind: 'other' },
         subject: `cluster endpoint ${endpoint}`,
         sentence,
         error: messageOf(error),

@@ -13,6 +13,7 @@ export function etcdTrouble({ leader, members }: EtcdView): Finding[] {
     return [
       {
         kind: 'outside',
+        about: { kind: 'other' },
         subject: 'etcd members',
         sentence:
           `${there} of ${members.length} answer, and a leader needs ${majority}: bring back ${list}, ` +
@@ -22,7 +23,13 @@ export function etcdTrouble({ leader, members }: EtcdView): Finding[] {
     ]
   if (!leader)
     return [
-      { kind: 'outside', subject: 'etcd members', sentence: 'they have no leader at the moment: an election is running', urgent: true },
+      {
+        kind: 'outside',
+        about: { kind: 'other' },
+        subject: 'etcd members',
+        sentence: 'they have no leader at the moment: an election is running',
+        urgent: true,
+      },
     ]
   return []
 }

@@ -2,17 +2,19 @@ import type { ResourceType } from '../../cosi/resource.ts'
 import { lastWordsOf } from '../../supervise/last-words.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
 import type { ConfigHistory } from '../config/history/history.ts'
-import { notReached } from '../config/public.ts'
+import { revertReasons } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
+import { contacts } from '../contacts.ts'
 import type { EtcdView } from '../etcd/view.ts'
+import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
-import { type Cause, deepestFirst } from './cause.ts'
+import { type Cause, deepestFirst, isService, subjectOf } from './cause.ts'
 import { endpointTrouble } from './endpoint.ts'
 import { etcdTrouble } from './etcd-trouble.ts'
 import { Explainer, nameOf, type Scene } from './explainer.ts'
 import { type Evidence, findings, settingsOf } from './findings.ts'
 import { fullDisks, silentTimeServers, type World } from './outside.ts'
-import { service } from './wellness.ts'
+import { controlPlanePod, service } from './wellness.ts'
 
 /** The explained subject and its causes, deepest first. */
 export interface Explanation {
@@ -73,10 +75,10 @@ function evidenceOf({ store, world, history = { list: () => [] } }: Machinery): 
 
 /** The newest configuration, if it was reverted because it cut the machine off: an operator may assume that it is in force. */
 function lostConfiguration(history: Pick<ConfigHistory, 'list'>): string | undefined {
-  const { id, by, time, outcome, reason } = history.list().at(-1) ?? {}
-  if (outcome !== 'reverted' || reason !== notReached) return undefined
+  const { id, by, time, outcome, cause } = history.list().at(-1) ?? {}
+  if (outcome !== 'reverted' || cause !== 'unreached') return undefined
   const who = by?.actor || by?.peer
-  return `configuration ${id}, applied${who ? ` by ${who}` : ''} at ${time}, is not in force: it was reverted, for ${notReached}`
+  return `configuration ${id}, applied${who ? ` by ${who}` : ''} at ${time}, is not in force: it was reverted, for ${revertReasons.unreached}`
 }
 
 interface Question {
@@ -117,12 +119,10 @@ async function addWords({ log, supervisor }: Machinery, evidence: Evidence, caus
       sentence: [sentence, changed].filter(Boolean).join('; '),
       // The last output is the shortest reason.
       error: [error, words].filter(Boolean).join('\n'),
+      output: words,
     })
   }
 }
-
-/** The controller that queries the time servers. */
-const timeController = 'time.SyncController'
 
 /** Adds causes outside of the store behind the failures that mention them. */
 async function addOutside(
@@ -138,18 +138,18 @@ async function addOutside(
     for (const cause of above) cause.because.push(finding.subject)
     causes.set(finding.subject, { ...finding, depth, because: [] })
   }
-  for (const disk of fullDisks(world)) behind(disk, ({ error = '' }) => outOfSpace.test(error))
-  const troubled = causes.has(`controller ${timeController}`)
-  for (const server of await silentTimeServers(world, store, troubled, signal))
-    behind(server, ({ subject }) => subject === `controller ${timeController}` || /^TimeStatuses\./.test(subject))
+  for (const disk of fullDisks(world)) behind(disk, lacksSpace)
+  const concernsTime = (cause: Cause) => cause.contacts?.includes(contacts.timeServers) ?? false
+  const troubled = [...causes.values()].some((cause) => cause.about.kind === 'controller' && concernsTime(cause))
+  for (const server of await silentTimeServers(world, store, troubled, signal)) behind(server, concernsTime)
   // Where etcd's own settings keep it from starting, what its members miss is the consequence.
-  if (etcd && causes.has('service etcd') && !causes.has('component etcd')) {
+  if (etcd && causes.has(subjectOf('service', 'etcd')) && !causes.has(subjectOf('component', 'etcd'))) {
     // An etcd that does not answer at all has its own cause.
     const found = await etcd().then(etcdTrouble, () => [])
-    for (const finding of found) behind(finding, ({ subject }) => subject === 'service etcd')
+    for (const finding of found) behind(finding, (cause) => isService(cause, 'etcd'))
   }
   if (!whole && ![...causes.values()].some(concernsCluster)) return
-  const kept = [...causes.keys()].filter((subject) => subject === 'service etcd' || /^StaticPodStatuses\..*\/kube-apiserver-/.test(subject))
+  const kept = [...causes.values()].filter((cause) => isService(cause, 'etcd') || isApiServer(cause)).map(({ subject }) => subject)
   if (kept.length > 0) {
     // This node serves the endpoint itself, and the cause of that is known.
     for (const cause of causes.values()) if (concernsCluster(cause)) cause.because.push(...kept)
@@ -159,15 +159,20 @@ async function addOutside(
 }
 
 /** Whether an unreachable control plane may be the reason: a leaf that connects to it or waits for it. */
-function concernsCluster({ subject, because, kind }: Cause): boolean {
-  return (
-    because.length === 0 &&
-    kind !== 'outside' &&
-    /KubeletService|secrets\.API|NodeStatus|k8s\.Endpoint|KubeletKubeconfig|service kubelet/.test(subject)
-  )
+function concernsCluster({ because, kind, contacts: parties = [] }: Cause): boolean {
+  return because.length === 0 && kind !== 'outside' && parties.includes(contacts.controlPlane)
 }
 
-/** A full disk shows only in the last output of a program or the message of a container, which are text. */
+/** Whether it is the API server of this node. */
+function isApiServer({ about }: Cause): boolean {
+  return about.kind === 'resource' && about.type === StaticPodStatus.type && controlPlanePod(about.id)?.component === 'apiserver'
+}
+
+function lacksSpace({ code = '', output = '' }: Cause): boolean {
+  return code === 'ENOSPC' || code === 'EDQUOT' || outOfSpace.test(output)
+}
+
+/** How other programs and the kubelet write that a disk is full; this system's own errors have a code. */
 const outOfSpace = /ENOSPC|EDQUOT|no space left|disk quota/i
 
 const lastLine = (text: string) => text.trimEnd().split('\n').at(-1) ?? ''

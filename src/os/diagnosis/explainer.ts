@@ -4,7 +4,7 @@
  * exits. Everything is read from memory, so it works on a machine that is not ready.
  */
 import type { Controller, Input, Output } from '../../cosi/controller.ts'
-import type { ControllerState } from '../../cosi/controller-state.ts'
+import type { ControllerState, Trouble } from '../../cosi/controller-state.ts'
 import type { Resource, ResourceType } from '../../cosi/resource.ts'
 import type { Runtime } from '../../cosi/runtime.ts'
 import type { Store } from '../../cosi/store.ts'
@@ -15,7 +15,7 @@ import { MachineConfig } from '../config/resources/machine-config.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Kernel } from '../kernel.ts'
 import { Service } from '../runtime/resources/service.ts'
-import type { Cause } from './cause.ts'
+import { type About, type Cause, subjectOf } from './cause.ts'
 import { serviceTrouble } from './service-trouble.ts'
 import { complaintsOf, type Target } from './wellness.ts'
 
@@ -32,9 +32,6 @@ export interface Scene {
 /** A longer round is reported, in milliseconds. */
 const longRound = 5_000
 
-/** The controller that starts a service which the boot sequence does not start. */
-const starters: Readonly<Record<string, string>> = { kubelet: 'k8s.KubeletServiceController' }
-
 /** One explanation under construction. */
 export class Explainer {
   readonly causes = new Map<string, Cause>()
@@ -49,27 +46,30 @@ export class Explainer {
     if (this.#seen.has(subject)) return this.causes.has(subject) ? [subject] : []
     this.#seen.add(subject)
     const { store } = this.scene
+    const one: Examined = { subject, about: { kind: 'resource', type: type.type, id }, contacts: this.#contactsOf(type, namespace) }
     const found = id === '' ? store.list(type, { namespace })[0] : store.get(type, id, { namespace })
-    if (!found) return this.#absent(type, namespace, id, subject, depth)
+    if (!found) return this.#absent(type, namespace, id, one, depth)
     if (found.metadata.phase !== 'running') {
       const held = found.metadata.finalizers.join(', ') || 'nobody, its owner will remove it'
-      return this.#note({ kind: 'absent', subject, sentence: `it is being torn down, held by ${held}`, depth, because: [] })
+      return this.#note({ kind: 'absent', ...one, sentence: `it is being torn down, held by ${held}`, depth, because: [] })
     }
-    return this.#present(found, type, subject, depth)
+    return this.#present(found, type, one, depth)
   }
 
   /** Examines a service. */
   service(id: string, depth = 0): string[] {
-    const subject = `service ${id}`
+    const subject = subjectOf('service', id)
     if (this.#seen.has(subject)) return this.causes.has(subject) ? [subject] : []
     this.#seen.add(subject)
     const snapshot = this.scene.supervisor.get(id)
-    if (!snapshot) return this.#unloaded(id, subject, depth)
-    const trouble = serviceTrouble(snapshot, this.scene.definition(id)?.health !== undefined)
+    const definition = this.scene.definition(id)
+    const one: Examined = { subject, about: { kind: 'service', name: id }, contacts: contactsOf(definition) }
+    if (!snapshot) return this.#unloaded(id, one, depth)
+    const trouble = serviceTrouble(snapshot, definition?.health !== undefined)
     if (!trouble) return []
     const { dependsOnOthers = false, ...cause } = trouble
     const because = dependsOnOthers ? this.#conditions(id, depth) : []
-    return this.#note({ kind: 'service', subject, depth, because, ...cause })
+    return this.#note({ kind: 'service', ...one, depth, because, ...cause })
   }
 
   /** Examines a controller; nothing when its last round succeeded and found all inputs. */
@@ -109,8 +109,8 @@ export class Explainer {
     return cause.kind === 'failing' || cause.because.some((next) => this.#isFailing(next, seen))
   }
 
-  #present(found: Resource, type: ResourceType, subject: string, depth: number): string[] {
-    const complaints = complaintsOf(found)
+  #present(found: Resource, type: ResourceType, one: Examined, depth: number): string[] {
+    const complaints = complaintsOf(found, this.scene.store)
     if (complaints.length === 0) return []
     const { metadata } = found
     // The dependencies that a resource names itself say more than its controllers.
@@ -122,9 +122,11 @@ export class Explainer {
     const [first] = complaints
     return this.#note({
       kind: 'unhealthy',
-      subject,
+      ...one,
       sentence: complaints.map(({ sentence }) => sentence).join('; '),
       error,
+      // What a resource reports as its error comes from the kubelet.
+      output: error,
       times: first?.times,
       since: metadata.updated,
       depth,
@@ -132,15 +134,15 @@ export class Explainer {
     })
   }
 
-  #absent(type: ResourceType, namespace: string, id: string, subject: string, depth: number): string[] {
+  #absent(type: ResourceType, namespace: string, id: string, one: Examined, depth: number): string[] {
     const makers = this.#makers(type, namespace)
     const there = id === '' ? 'there is none' : 'it is not there'
     if (makers.length === 0)
-      return this.#note({ kind: 'absent', subject, sentence: `${there}, and no controller here makes it`, depth, because: [], quiet: true })
+      return this.#note({ kind: 'absent', ...one, sentence: `${there}, and no controller here makes it`, depth, because: [], quiet: true })
     const because = this.#mostRelevant(makers.flatMap((maker) => this.#maker(maker, depth + 1)))
     const names = makers.map(({ controller }) => controller.name).join(' or ')
-    if (because.length > 0) return this.#note({ kind: 'absent', subject, sentence: `${there}, ${names} makes it`, depth, because })
-    return this.#note({ kind: 'absent', subject, ...this.#unmade(makers, there, names), depth, because: [], quiet: true })
+    if (because.length > 0) return this.#note({ kind: 'absent', ...one, sentence: `${there}, ${names} makes it`, depth, because })
+    return this.#note({ kind: 'absent', ...one, ...this.#unmade(makers, there, names), depth, because: [], quiet: true })
   }
 
   /** The explanation of a missing resource whose controllers have no trouble. */
@@ -155,12 +157,12 @@ export class Explainer {
     const error = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
     return {
       sentence: `${there}: ${names} makes it from the machine configuration, which does not declare it`,
-      ...(error ? { error } : {}),
+      ...(error && { error }),
     }
   }
 
   #maker({ controller, state }: Entry, depth: number): string[] {
-    const subject = `controller ${controller.name}`
+    const subject = subjectOf('controller', controller.name)
     if (this.#seen.has(subject)) {
       const known = this.causes.get(subject)
       return known ? [subject] : []
@@ -170,15 +172,18 @@ export class Explainer {
     const behind = this.#mostRelevant(waits)
     // If the controller fails by itself, only failing inputs count.
     const failing = behind.filter((key) => this.#isFailing(key, new Set()))
-    const own = this.#ownTroubles(subject, state, depth, failing)
+    const own = this.#ownTroubles(controller, state, depth, failing)
     return own.length > 0 ? own : behind
   }
 
-  #ownTroubles(subject: string, { lastError, troubles, roundSince }: ControllerState, depth: number, because: string[]): string[] {
-    const failing = (sentence: string, rest: Partial<Cause>) => this.#note({ kind: 'failing', subject, sentence, depth, because, ...rest })
-    if (lastError) return failing('its last round failed', { error: lastError.message, since: lastError.since, times: lastError.inRow })
-    const [task, trouble] = [...troubles][0] ?? []
-    if (trouble) return failing(`it keeps retrying${named(task)}`, { error: trouble.message, since: trouble.since, times: trouble.inRow })
+  #ownTroubles(controller: Controller, { lastError, troubles, roundSince }: ControllerState, depth: number, because: string[]): string[] {
+    const { name } = controller
+    const one: Examined = { subject: subjectOf('controller', name), about: { kind: 'controller', name }, contacts: contactsOf(controller) }
+    const failing = (sentence: string, rest: Partial<Cause>) => this.#note({ kind: 'failing', ...one, sentence, depth, because, ...rest })
+    const recurring = ({ message, code, since, inRow }: Trouble) => ({ error: message, code, since, times: inRow })
+    if (lastError) return failing('its last round failed', recurring(lastError))
+    const [trouble] = troubles.values()
+    if (trouble) return failing(`it keeps retrying${trouble.task ? ` "${trouble.task.slice(0, 80)}"` : ''}`, recurring(trouble))
     if (roundSince && this.scene.runtime.clock.elapsed() - roundSince.elapsed > longRound)
       return failing('its round takes too long: something it calls does not answer', { since: roundSince.time })
     return []
@@ -197,7 +202,7 @@ export class Explainer {
       if (type.type === Service.type && id !== undefined) return this.service(id, depth)
       const present = this.scene.store.list(type, { namespace }).filter(({ metadata }) => id === undefined || metadata.id === id)
       return present
-        .filter((resource) => complaintsOf(resource).length > 0)
+        .filter((resource) => complaintsOf(resource, this.scene.store).length > 0)
         .flatMap(({ metadata }) => this.resource({ type, namespace, id: metadata.id }, depth))
     })
   }
@@ -212,11 +217,12 @@ export class Explainer {
     return this.#mostRelevant([...services, ...vain.flatMap((target) => this.resource(target, depth + 1))])
   }
 
-  #unloaded(id: string, subject: string, depth: number): string[] {
-    const starter = starters[id]
-    const because = starter ? this.controller(starter, depth + 1) : this.resource({ type: MachineType, id: 'machine-type' }, depth + 1)
-    const who = starter ? `${starter} starts it` : 'the boot sequence starts it'
-    return this.#note({ kind: 'service', subject, sentence: `it is not started yet, ${who}`, depth, because, quiet: true })
+  #unloaded(id: string, one: Examined, depth: number): string[] {
+    // The boot sequence starts what no controller does.
+    const starter = this.scene.runtime.controllers().find(({ controller }) => controller.starts?.includes(id))
+    const because = starter ? this.#maker(starter, depth + 1) : this.resource({ type: MachineType, id: 'machine-type' }, depth + 1)
+    const who = starter ? `${starter.controller.name} starts it` : 'the boot sequence starts it'
+    return this.#note({ kind: 'service', ...one, sentence: `it is not started yet, ${who}`, depth, because, quiet: true })
   }
 
   #makers(type: ResourceType, namespace: string): Entry[] {
@@ -227,17 +233,21 @@ export class Explainer {
       )
   }
 
+  /** The outside parties that the makers of a resource connect to. */
+  #contactsOf(type: ResourceType, namespace: string): string[] {
+    return this.#makers(type, namespace).flatMap(({ controller }) => contactsOf(controller))
+  }
+
   #note(cause: Cause): string[] {
     this.causes.set(cause.subject, { ...cause, because: cause.because.filter((other) => other !== cause.subject) })
     return [cause.subject]
   }
 }
 
-/** The name of a task, without digests. */
-function named(task = ''): string {
-  const words = task.split(' ').filter((word) => !/^(?=.*\d)[0-9a-z]{9,}$/.test(word))
-  return words.length > 0 ? ` "${words.join(' ').slice(0, 80)}"` : ''
-}
+/** The identity of what is examined. */
+type Examined = Pick<Cause, 'subject'> & { readonly about: About; readonly contacts: readonly string[] }
+
+const contactsOf = (of: { readonly contacts?: string } | undefined): string[] => (of?.contacts === undefined ? [] : [of.contacts])
 
 interface Entry {
   readonly controller: Controller
@@ -255,7 +265,7 @@ function noting(store: Store, vain: Target[]): StoreView {
   return {
     get: (type, id, scope) => {
       const found = store.get(type, id, scope)
-      if (!found || complaintsOf(found).length > 0) vain.push({ type, namespace: scope?.namespace, id })
+      if (!found || complaintsOf(found, store).length > 0) vain.push({ type, namespace: scope?.namespace, id })
       return found
     },
     list: (type, query) => {

@@ -7,6 +7,7 @@ import { Identity } from '../cluster/resources/identity.ts'
 import type { ConfigHistory } from '../config/history/history.ts'
 import { lastChangeOf } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
+import { EtcdUpkeep } from '../etcd/resources/etcd-upkeep.ts'
 import { failureLimit, kubeletClientCertificate, pemOf } from '../k8s/public.ts'
 import { ComponentFallback, ComponentStatus, ComponentTrial } from '../k8s/resources/component.ts'
 import type { Kernel } from '../kernel.ts'
@@ -15,7 +16,7 @@ import { HostnameStatus } from '../network/resources/hostname.ts'
 import { Diagnostic } from '../runtime/resources/diagnostic.ts'
 import { ApiCertificate } from '../secrets/resources/api-certificate.ts'
 import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
-import type { Cause } from './cause.ts'
+import { type Cause, subjectOf } from './cause.ts'
 
 /** A cause before its place among the others is known. */
 export type Finding = Omit<Cause, 'depth' | 'because'>
@@ -37,6 +38,7 @@ export function findings(evidence: Evidence): Finding[] {
     ...foreignCertificates(evidence),
     ...settingsOnTrial(evidence),
     ...failedPhases(store),
+    ...etcdWasFull(store),
     ...diagnostics(store),
   ]
 }
@@ -54,9 +56,10 @@ function rejectedSettings(evidence: Evidence): Finding[] {
     const words = (failsAgain && present.error) || error
     return {
       kind: 'failing',
-      subject: `component ${id}`,
+      about: { kind: 'component', name: id },
+      subject: subjectOf('component', id),
       sentence: `${sentence}; ${wayBack(changed, evidence)}`,
-      ...(words && { error: words }),
+      ...(words && { error: words, output: words }),
       since: new Date(since),
       urgent: true,
     }
@@ -70,11 +73,12 @@ function settingsOnTrial(evidence: Evidence): Finding[] {
     .filter(({ spec }) => spec.started && !spec.ready)
     .map(({ metadata: { id, created }, spec: { changed, error } }) => ({
       kind: 'unhealthy',
-      subject: `component ${id}`,
+      about: { kind: 'component', name: id },
+      subject: subjectOf('component', id),
       sentence:
         `it is being started with new settings (${changed.join(', ')}), and the previous ones return if it does not run; ` +
         wayBack(changed, evidence),
-      ...(error && { error }),
+      ...(error && { error, output: error }),
       since: created,
       urgent: true,
     }))
@@ -121,6 +125,7 @@ function sameHostname(store: Store): Finding[] {
   const twins = store.list(Affiliate, { namespace: 'cluster' }).filter(({ spec }) => spec.hostname === own && spec.nodeId !== nodeId)
   return twins.map(({ spec }) => ({
     kind: 'outside',
+    about: { kind: 'other' },
     subject: `host name ${own}`,
     sentence: `another ${spec.machineType} member (${spec.addresses.join(', ') || spec.nodeId}) has the same host name: give one of them another (HostnameConfig, or machine.network.hostname)`,
     urgent: true,
@@ -166,13 +171,14 @@ export function foreignCertificate(
     return [
       {
         kind: 'failing',
+        about: { kind: 'other' },
         subject: `certificate of ${whose}`,
         sentence: `it was signed by ${named(issuer)}, which is not among the accepted authorities (${keys.join(', ')}): it is refused until it is issued again${change ? `; ${change}` : ''}`,
         urgent: true,
       },
     ]
   } catch {
-    return [{ kind: 'failing', subject: `certificate of ${whose}`, sentence: 'it cannot be read', urgent: true }]
+    return [{ kind: 'failing', about: { kind: 'other' }, subject: `certificate of ${whose}`, sentence: 'it cannot be read', urgent: true }]
   }
 }
 
@@ -186,13 +192,34 @@ function failedPhases(store: Store): Finding[] {
   return store
     .list(BootPhase)
     .filter(({ spec }) => spec.state === 'failed')
-    .map(({ metadata, spec: { sequence, phase, error } }) => ({
+    .map(({ metadata, spec: { sequence, phase, error, code } }) => ({
       kind: 'failing',
+      about: { kind: 'other' },
       subject: `${sequence} phase ${phase}`,
       sentence: 'it failed at this start',
       ...(error && { error }),
+      ...(code && { code }),
       since: metadata.updated,
     }))
+}
+
+/** An etcd that had reached its quota a short while ago: it will again, unless someone looks at what writes so much. */
+function etcdWasFull(store: Store): Finding[] {
+  const { full, members = [] } = store.get(EtcdUpkeep, 'etcd')?.spec ?? {}
+  if (!full?.recovered) return []
+  const { inUse = 0, quota = 0 } = members[0] ?? {}
+  const megabytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MiB`
+  return [
+    {
+      kind: 'unhealthy',
+      about: { kind: 'resource', type: EtcdUpkeep.type, id: 'etcd' },
+      subject: 'quota of etcd',
+      sentence:
+        `etcd had reached its quota and refused writes until it was compacted and defragmented; now ${megabytes(inUse)} of ` +
+        `${megabytes(quota)} are in use: find what writes so much, or raise "quota-backend-bytes" in cluster.etcd.extraArgs`,
+      since: new Date(full.time),
+    },
+  ]
 }
 
 /** Diagnostics that controllers published; those of component settings are explained at the component. */
@@ -203,6 +230,7 @@ function diagnostics(store: Store): Finding[] {
     .filter(({ metadata }) => !explained.has(metadata.id))
     .map(({ metadata, spec: { message, details } }) => ({
       kind: 'unhealthy',
+      about: { kind: 'resource', type: Diagnostic.type, id: metadata.id },
       subject: `diagnostic ${metadata.id}`,
       sentence: message,
       ...(details.length > 0 && { error: details.join('\n') }),

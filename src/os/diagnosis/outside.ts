@@ -28,7 +28,14 @@ export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> })
       const names = most > 0 && filesFree / most < tight
       if (!bytes && !names) return []
       const left = bytes ? `${mebibytes(available)} of ${mebibytes(size)} MiB are left` : `${filesFree} of ${most} files can still be made`
-      return [{ kind: 'outside' as const, subject: `file system ${place}`, sentence: `it is full: ${left}; make room in it` }]
+      return [
+        {
+          kind: 'outside' as const,
+          about: { kind: 'other' as const },
+          subject: `file system ${place}`,
+          sentence: `it is full: ${left}; make room in it`,
+        },
+      ]
     } catch {
       return [] // this machine does not have the path
     }
@@ -46,7 +53,14 @@ export async function silentTimeServers(
   if (!status || (status.synced && !troubled)) return []
   const servers = store.list(TimeServerStatus).flatMap(({ spec }) => spec.timeServers)
   if (servers.length === 0)
-    return [{ kind: 'outside', subject: 'time servers', sentence: 'none is known: set machine.time.servers or machine.time.disabled' }]
+    return [
+      {
+        kind: 'outside',
+        about: { kind: 'other' },
+        subject: 'time servers',
+        sentence: 'none is known: set machine.time.servers or machine.time.disabled',
+      },
+    ]
   const findings = await Promise.all(
     servers.slice(0, 8).map(async (server): Promise<Finding[]> => {
       try {
@@ -56,6 +70,7 @@ export async function silentTimeServers(
         return [
           {
             kind: 'outside',
+            about: { kind: 'other' },
             subject: `time server ${server}`,
             sentence: 'it does not answer: check machine.time.servers and the route to it',
             error: messageOf(error),

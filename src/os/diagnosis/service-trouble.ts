@@ -5,7 +5,7 @@ import type { ServiceEvent, ServiceSnapshot } from '../../supervise/snapshot.ts'
 import type { Cause } from './cause.ts'
 
 /** Why a service is unhealthy. */
-export interface ServiceTrouble extends Pick<Cause, 'sentence' | 'error' | 'times' | 'since' | 'quiet' | 'logOf'> {
+export interface ServiceTrouble extends Pick<Cause, 'sentence' | 'error' | 'code' | 'times' | 'since' | 'quiet' | 'logOf'> {
   /** What it waits for, or depends on, may be the reason. */
   readonly dependsOnOthers?: boolean
 }
@@ -19,9 +19,10 @@ export function serviceTrouble({ id, state, health, steady, events }: ServiceSna
   const unstable = () =>
     trouble('it does not stay up', {
       error: ends.at(-1)?.message,
+      code: ends.at(-1)?.code,
       times: ends.length,
       since: ends[0]?.time,
-      ...(ends.at(-1)?.ran ? { logOf: id } : {}),
+      ...(ends.at(-1)?.ran && { logOf: id }),
     })
   switch (state) {
     case 'Running':
@@ -40,7 +41,7 @@ export function serviceTrouble({ id, state, health, steady, events }: ServiceSna
       // Remarks within a state describe its progress; steps only name the state.
       return trouble(`it is being prepared${last && !last.step ? `: ${lower(last.message)}` : ''}`, { dependsOnOthers: true })
     case 'Failed':
-      return trouble('it ended and is not restarted by itself', { error: last?.message, logOf: id })
+      return trouble('it ended and is not restarted by itself', { error: last?.message, code: last?.code, logOf: id })
     default:
       return trouble(`it is ${state.toLowerCase()}${last ? `: ${lower(last.message)}` : ''}`)
   }

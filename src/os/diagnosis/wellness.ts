@@ -1,9 +1,13 @@
 /** The health that resources report themselves: which of them have a problem, its description, and what it depends on. */
 import type { AnyResourceType, Resource, ResourceType } from '../../cosi/resource.ts'
-import { lastWords } from '../../supervise/last-words.ts'
+import type { PodStatus } from '../../kube/pod.ts'
+import type { StoreView } from '../../supervise/definition.ts'
+import type { ContainerProblem, ContainerRun } from '../k8s/component/pod-run.ts'
+import { podRun } from '../k8s/public.ts'
 import { NodeStatus } from '../k8s/resources/node.ts'
 import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
 import { NetworkStatus } from '../network/resources/network-status.ts'
+import { unmetConditionsOf } from '../runtime/public.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
 import { Service } from '../runtime/resources/service.ts'
 import { TimeStatus } from '../time/resources/time-status.ts'
@@ -23,7 +27,7 @@ export interface Complaint {
   readonly behind: readonly Target[]
 }
 
-type Judge<S> = (spec: S, id: string) => Complaint[]
+type Judge<S> = (spec: S, id: string, store: StoreView) => Complaint[]
 
 const complaint = (sentence: string, behind: readonly Target[] = [], rest: Partial<Complaint> = {}): Complaint => ({
   sentence,
@@ -31,7 +35,10 @@ const complaint = (sentence: string, behind: readonly Target[] = [], rest: Parti
   ...rest,
 })
 
-const judged = <S>({ type }: ResourceType<S>, judge: Judge<S>): [string, Judge<unknown>] => [type, (spec, id) => judge(spec as S, id)]
+const judged = <S>({ type }: ResourceType<S>, judge: Judge<S>): [string, Judge<unknown>] => [
+  type,
+  (spec, id, store) => judge(spec as S, id, store),
+]
 
 const judges = new Map<string, Judge<unknown>>([
   judged(TimeStatus, ({ synced }) => (synced ? [] : [complaint('the clock is not in step with a time server yet')])),
@@ -54,17 +61,19 @@ const judges = new Map<string, Judge<unknown>>([
     running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not healthy`)],
   ),
   judged(StaticPodStatus, (status, id) => podComplaints(status as PodStatus, id).map((one) => ({ ...one, behind: neededBy(id) }))),
-  judged(MachineStatus, ({ status, stage }) =>
+  judged(MachineStatus, ({ status, stage }, _, store) =>
     status.ready
       ? []
-      : status.unmetConditions.map((unmet, at) => machineComplaint(unmet, at === 0 ? `it is ${stage} and not ready: ` : '')),
+      : unmetConditionsOf(store).map(({ reason, targets }, at) =>
+          complaint(`${at === 0 ? `it is ${stage} and not ready: ` : ''}${reason}`, targets),
+        ),
   ),
 ])
 
 /** The problems that a resource reports; nothing when it is healthy or does not report its health. */
-export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
+export function complaintsOf({ metadata, spec }: Resource, store: StoreView): Complaint[] {
   const judge = judges.get(metadata.type)
-  if (judge) return judge(spec, metadata.id)
+  if (judge) return judge(spec, metadata.id, store)
   const fields = spec as Record<string, unknown> | null
   if (typeof fields !== 'object' || fields === null) return []
   return ['ready', 'healthy', 'synced']
@@ -77,92 +86,41 @@ export function complaintsOf({ metadata, spec }: Resource): Complaint[] {
 /** A service, named as a resource. */
 export const service = (id: string): Target => ({ type: Service, id })
 
+/** The component and node of a static pod of the control plane, which the kubelet names `kube-system/kube-<component>-<node>`. */
+export function controlPlanePod(id: string): { component: string; node: string } | undefined {
+  const [, component, node] = /^kube-system\/kube-(apiserver|controller-manager|scheduler)-(.+)$/.exec(id) ?? []
+  return component !== undefined && node !== undefined ? { component, node } : undefined
+}
+
 /** What a pod of the control plane depends on: its node's API server and etcd, whose failure the others may notice first. */
 function neededBy(id: string): Target[] {
-  const [, component, node] = /^kube-system\/kube-(apiserver|controller-manager|scheduler)-(.+)$/.exec(id) ?? []
-  if (component === undefined) return []
+  const pod = controlPlanePod(id)
+  if (!pod) return []
+  const { component, node } = pod
   return [service('etcd'), ...(component === 'apiserver' ? [] : [{ type: StaticPodStatus, id: `kube-system/kube-apiserver-${node}` }])]
-}
-
-interface Unmet {
-  name: string
-  reason: string
-}
-
-function machineComplaint({ name, reason }: Unmet, before: string): Complaint {
-  const sentence = `${before}${reason}`
-  switch (name) {
-    case 'time':
-      return complaint(sentence, [{ type: TimeStatus, id: 'node' }])
-    case 'network':
-      return complaint(sentence, [{ type: NetworkStatus, id: 'status' }])
-    case 'services':
-      return complaint(
-        sentence,
-        reason.split(', ').map((part) => service(part.split(' ')[0] ?? '')),
-      )
-    case 'nodeReady':
-      return complaint(sentence, [{ type: NodeStatus, id: /"([^"]+)"/.exec(reason)?.[1] ?? '' }])
-    case 'staticPods':
-      return complaint(
-        sentence,
-        reason.split(', ').map((part) => ({ type: StaticPodStatus, id: part.replace(/ not ready$/, '') })),
-      )
-    default:
-      return complaint(sentence)
-  }
-}
-
-interface ContainerStatus {
-  name: string
-  ready?: boolean
-  restartCount?: number
-  state?: { waiting?: Reason; terminated?: Terminated }
-  lastState?: { terminated?: Terminated }
-}
-
-interface Reason {
-  reason?: string
-  message?: string
-}
-
-interface Terminated extends Reason {
-  exitCode?: number
-}
-
-interface PodStatus {
-  phase?: string
-  reason?: string
-  message?: string
-  conditions?: { type: string; status: string; reason?: string; message?: string }[]
-  containerStatuses?: ContainerStatus[]
-  initContainerStatuses?: ContainerStatus[]
 }
 
 /** Each container that keeps a pod from being ready, with the kubelet's message or its own last output. */
 function podComplaints(status: PodStatus, id: string): Complaint[] {
-  const ready = status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True')
+  const { ready, containers } = podRun(status)
   if (ready) return []
-  const containers = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]
-  const waiting = containers
-    .filter((one) => !one.ready && (one.state?.waiting || one.state?.terminated || one.lastState?.terminated))
-    .map(containerComplaint)
-  if (waiting.length > 0) return waiting
+  const failing = containers.flatMap((run) => (run.ready || !run.problem ? [] : [containerComplaint(run, run.problem)]))
+  if (failing.length > 0) return failing
   const { message, reason } = status.conditions?.find(({ status: value, message: text }) => value === 'False' && text) ?? status
   return [complaint(`pod "${id}" is not ready`, [], { error: message ?? reason })]
 }
 
-function containerComplaint({ name, state = {}, lastState = {}, restartCount = 0 }: ContainerStatus): Complaint {
-  const end = state.terminated ?? lastState.terminated
-  const { reason = '', message } = state.waiting ?? {}
-  const times = restartCount > 0 ? { times: restartCount } : {}
-  if (end) {
-    const how = end.exitCode === undefined ? 'ends' : `ends with exit code ${end.exitCode}`
-    const error = lastWords(end.message ?? '') || (end.reason && end.reason !== 'Error' ? end.reason : message)
-    return complaint(`container "${name}" is started and ${how}`, [], { error, ...times })
+function containerComplaint({ name, restarts, error }: ContainerRun, problem: ContainerProblem): Complaint {
+  return complaint(problemText(name, problem), [], { ...(error && { error }), ...(restarts > 0 && { times: restarts }) })
+}
+
+function problemText(name: string, problem: ContainerProblem): string {
+  switch (problem.kind) {
+    case 'ended':
+      return `container "${name}" is started and ${problem.exitCode === undefined ? 'ends' : `ends with exit code ${problem.exitCode}`}`
+    case 'no-image':
+      return `the image of container "${name}" cannot be pulled`
+    case 'not-started':
+      return `container "${name}" is not started yet (${problem.reason})`
   }
-  const why = /^(ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull)$/.test(reason)
-    ? `the image of container "${name}" cannot be pulled`
-    : `container "${name}" is not started yet (${reason})`
-  return complaint(why, [], { error: message, ...times })
 }

@@ -30,7 +30,7 @@ export function readFirmwareTables(table: Uint8Array): FirmwareTables {
   const of = (type: number) => structures.filter((structure) => structure.type === type)
   const [system] = of(1)
   return {
-    ...(system ? { system: systemOf(system) } : {}),
+    ...(system && { system: systemOf(system) }),
     processors: named(of(4).map(processorOf), 'CPU', ({ socket }) => socket),
     memory: named(of(17).flatMap(memoryOf), 'DIMM', ({ deviceLocator }) => deviceLocator),
   }

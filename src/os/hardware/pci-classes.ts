@@ -33,5 +33,5 @@ const classes: Readonly<Record<string, readonly [name: string, subclasses: Reado
 /** The names of a class and subclass, where known. */
 export function pciClass(classId: string, subclassId: string): { class?: string; subclass?: string } {
   const [name, subclasses] = classes[classId] ?? []
-  return { ...(name ? { class: name } : {}), ...(subclasses?.[subclassId] ? { subclass: subclasses[subclassId] } : {}) }
+  return { ...(name && { class: name }), ...(subclasses?.[subclassId] && { subclass: subclasses[subclassId] }) }
 }

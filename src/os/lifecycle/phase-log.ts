@@ -1,4 +1,6 @@
 /** Records the phases of all sequences since power-on and their duration. */
+import { errnoOf } from '../../wire/errno.ts'
+import { messageOf } from '../../wire/error-message.ts'
 
 /** One phase of a sequence. Times in milliseconds since power-on. */
 export interface PhaseRecord {
@@ -8,6 +10,8 @@ export interface PhaseRecord {
   readonly began: number
   took?: number
   error?: string
+  /** The errno name of the system call that failed. */
+  code?: string | undefined
 }
 
 /** Maximum number of records. An endlessly repeated sequence must not fill the memory. */
@@ -29,13 +33,16 @@ export class PhaseLog {
   }
 
   /** Begins a phase. Call the returned function to end it. */
-  begin(sequence: string, phase: string, tasks: readonly string[]): (error?: string) => void {
+  begin(sequence: string, phase: string, tasks: readonly string[]): (error?: unknown) => void {
     const record: PhaseRecord = { sequence, phase, tasks, began: this.now() }
     if (this.#records.push(record) > most) this.#records.shift()
     this.#notify()
     return (error) => {
       record.took = this.now() - record.began
-      if (error !== undefined) record.error = error
+      if (error !== undefined) {
+        record.error = messageOf(error)
+        record.code = errnoOf(error)
+      }
       this.#notify()
     }
   }

@@ -98,7 +98,7 @@ export class Sequencer {
     const publish = (action: number, error?: unknown) =>
       this.events.publish(
         'machine.SequenceEvent',
-        { sequence: name, action, ...(error ? { error: { message: messageOf(error) } } : {}) },
+        { sequence: name, action, ...(error !== undefined && { error: { message: messageOf(error) } }) },
         actorId,
       )
     const began = performance.now()
@@ -143,7 +143,7 @@ export class Sequencer {
     context.log.info('phase done', { phase: phase.name, took: `${Math.round(performance.now() - began)}ms` })
     this.events.publish('machine.PhaseEvent', { phase: phase.name, action: 1 }, actorId)
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
-    ended(failed && messageOf(failed.reason))
+    ended(failed?.reason)
     if (failed) throw failed.reason
   }
 

@@ -1,9 +1,11 @@
 /** Parses the network parameters of the kernel command line: `ip=`, `bond=`, `vlan=`, `bridge=`, names and servers (Documentation/admin-guide/nfs/nfsroot, dracut.cmdline(7)). */
+
 import type { Parameter } from '../../wire/command-line.ts'
 import { parameterValues } from '../../wire/command-line.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { unbracketed } from '../../wire/host-port.ts'
 import { formatIp, parseIp } from '../../wire/ip.ts'
+import { isIPv6, maskLength } from '../../wire/prefix.ts'
 import type { BootNetwork } from './boot-network.ts'
 import { bondValues } from './documents/bond.ts'
 import { bondOf, type DeclaredLink, declaredLink } from './link/declared.ts'
@@ -47,7 +49,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
   const hostname = parameterValues(parameters, 'talos.hostname').at(-1) || spoken.hostname
   return {
     complaints,
-    ...(hostname ? { hostname } : {}),
+    ...(hostname && { hostname }),
     nameServers: [...spoken.servers, ...each('nameserver', (value) => ip(value, 'a name server'))],
     timeServers: spoken.times,
     ignored: new Set(parameterValues(parameters, 'talos.network.interface.ignore')),
@@ -61,7 +63,7 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
         if (!name) return [] // the event of the link's creation triggers a reconcile
         return [
           declaredLink(name, {
-            ...(dhcp ? { dhcp4: { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } } } : {}),
+            ...(dhcp && { dhcp4: { routeMetric: 1024, clientIdentifier: { clientIdentifier: 'mac' } } }),
             addresses: address ? [{ address }] : [],
             routes: gateway ? [{ destination: '', gateway, source: '', table: 'main' }] : [],
           }),
@@ -106,8 +108,8 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
   const found = {
     device,
     dhcp: client === '' && automatic.has(autoconf),
-    ...(address ? { address } : {}),
-    ...(gateway ? { gateway: ip(gateway, 'a gateway') } : {}),
+    ...(address && { address }),
+    ...(gateway && { gateway: ip(gateway, 'a gateway') }),
   }
   const [first = '', second = '', time = ''] = servers
   const given = [first, second].filter((text) => text !== '').map((text) => ip(text, 'a name server'))
@@ -119,12 +121,13 @@ function readAddressing(value: string, spoken: { hostname?: string; servers: str
 
 /** Length of a netmask in dotted or numeric form. Without a mask: the full address length. */
 export function prefixLength(mask: string, address: string): number {
-  const size = address.includes(':') ? 128 : 32
+  const size = isIPv6(address) ? 128 : 32
   if (mask === '') return size
   if (/^\d{1,3}$/.test(mask) && Number(mask) <= size) return Number(mask)
-  const bits = Array.from(parseIp(mask) ?? [], (byte) => byte.toString(2).padStart(8, '0')).join('')
-  if (!/^1*0*$/.test(bits) || bits.length !== size) throw new Error(`"${mask}" is not a netmask`)
-  return bits.lastIndexOf('1') + 1
+  const bytes = parseIp(mask)
+  const length = bytes && bytes.length * 8 === size ? maskLength(bytes) : undefined
+  if (length === undefined) throw new Error(`"${mask}" is not a netmask`)
+  return length
 }
 
 const members = (list: string) => list.split(',').filter((name) => name !== '')

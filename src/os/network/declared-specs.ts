@@ -1,5 +1,7 @@
 /** Converts declared links to layered specs. */
+
 import type { SpecOf } from '../../cosi/resource.ts'
+import { familyOf } from '../../wire/prefix.ts'
 import type { DeclaredLink } from './link/declared.ts'
 import type { AddressSpec } from './resources/address.ts'
 import type { LinkSpec } from './resources/link.ts'
@@ -15,8 +17,6 @@ type Layer = Link['layer']
 /** The default route metric. */
 export const defaultMetric = 1024
 
-const familyOf = (text: string) => (text.includes(':') ? 'inet6' : 'inet4')
-
 /** Link specs by name: each declared link, and its members with their position in it. `indexOf` returns a link's kernel index. */
 export function linkSpecs(
   declared: readonly DeclaredLink[],
@@ -31,17 +31,17 @@ export function linkSpecs(
   for (const { name, kind, up, mtu, multicast, hardwareAddr, vlan, bond, bridge, vrf, wireguard, members, bridgeMaster } of declared) {
     const primary = bond?.primary === undefined ? undefined : indexOf(bond.primary)
     add(name, {
-      ...(specs.has(name) && up ? {} : { up }),
-      ...(mtu ? { mtu } : {}),
-      ...(multicast === undefined ? {} : { multicast }),
-      ...(hardwareAddr ? { hardwareAddr } : {}),
-      ...(kind ? { logical: true, kind, type: kind === 'wireguard' ? 'nohdr' : 'ether' } : {}),
-      ...(vlan ? { parentName: vlan.parent, vlan: { vlanID: vlan.vlanID, vlanProtocol: vlan.vlanProtocol } } : {}),
-      ...(bond ? { bondMaster: { ...bond, primary } } : {}),
-      ...(bridge ? { bridgeMaster: bridge } : {}),
-      ...(vrf ? { vrfMaster: vrf } : {}),
-      ...(wireguard ? { wireguard } : {}),
-      ...(bridgeMaster ? { bridgeSlave: { masterName: bridgeMaster } } : {}),
+      ...(!(specs.has(name) && up) && { up }),
+      ...(mtu && { mtu }),
+      ...(multicast !== undefined && { multicast }),
+      ...(hardwareAddr && { hardwareAddr }),
+      ...(kind && { logical: true, kind, type: kind === 'wireguard' ? 'nohdr' : 'ether' }),
+      ...(vlan && { parentName: vlan.parent, vlan: { vlanID: vlan.vlanID, vlanProtocol: vlan.vlanProtocol } }),
+      ...(bond && { bondMaster: { ...bond, primary } }),
+      ...(bridge && { bridgeMaster: bridge }),
+      ...(vrf && { vrfMaster: vrf }),
+      ...(wireguard && { wireguard }),
+      ...(bridgeMaster && { bridgeSlave: { masterName: bridgeMaster } }),
     })
     members.forEach((member, slaveIndex) => {
       if (kind === 'bond') add(member, { masterName: name, slaveIndex })
@@ -87,7 +87,7 @@ export function routeSpecs(declared: readonly DeclaredLink[], layer: Layer, prot
           flags: '',
           protocol,
           layer,
-          ...(mtu ? { mtu } : {}),
+          ...(mtu && { mtu }),
         }
         return [routeId(spec), spec] as const
       }),
@@ -107,7 +107,7 @@ export function operatorSpecs(declared: readonly DeclaredLink[], layer: Layer): 
           operator: 'vip',
           linkName: name,
           requireUp: true,
-          vip: { ip, gratuitousARP: !ip.includes(':') },
+          vip: { ip, gratuitousARP: familyOf(ip) === 'inet4' },
           layer,
         })
   }

@@ -1,12 +1,15 @@
 import type { Logger } from '../../cosi/log.ts'
 import type { SpecOf } from '../../cosi/resource.ts'
-import type { Network, Route, RouteChange } from '../../linux/net/rtnetlink.ts'
+import type { Network, Route } from '../../linux/net/rtnetlink.ts'
+import { errnoOf, failedWith } from '../../wire/errno.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { defaultMetric, routeId } from './declared-specs.ts'
 import { familyNumber, routeProtocolName, routeProtocolNumber, routeTableNumber, routeTypeNumber, scopeNumber } from './kernel-names.ts'
 import type { RouteSpec } from './resources/route.ts'
 
 type Spec = SpecOf<typeof RouteSpec>
+/** What is compared of a route, desired or present. */
+type Compared = Omit<Route, 'flags' | 'hops'>
 type Netlink = Pick<Network, 'links' | 'routes' | 'addRoute' | 'appendRoute' | 'putRoute' | 'removeRoute'>
 
 /** Errors for a route whose link or gateway is not usable yet. The event that makes it usable triggers a reconcile. */
@@ -14,7 +17,7 @@ const notYet = ['ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'ENODEV', 'EINVAL']
 
 /** Reconciles routes with their specs. It records the routes it added, so that only these are replaced or removed. */
 export class RouteReconciler {
-  readonly #added = new Map<string, RouteChange>()
+  readonly #added = new Map<string, Compared>()
 
   /** Runs one pass. Returns how many routes wait for their link or gateway. Throws when a route is rejected permanently. */
   converge(network: Netlink, specs: readonly Spec[], log: Logger): number {
@@ -62,14 +65,12 @@ export class RouteReconciler {
         else network.addRoute(desired)
         log.info(there ? 'changing route' : 'adding route', fieldsOf(spec))
         this.#added.set(id, desired)
-        if (!there) present.set(target(desired), [...rivals, { ...desired, flags: 0, hops: [] } as unknown as Route])
+        if (!there) present.set(target(desired), [...rivals, desired])
       } catch (error) {
-        const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-        if (!notYet.includes(code)) failures.push(messageOf(error))
-        else {
-          log.debug('route waits for its link', { ...fieldsOf(spec), reason: code })
+        if (failedWith(error, ...notYet)) {
+          log.debug('route waits for its link', { ...fieldsOf(spec), reason: errnoOf(error) })
           waiting++
-        }
+        } else failures.push(messageOf(error))
       }
     }
     if (failures.length > 0) throw new Error(failures.join('; '))
@@ -77,26 +78,27 @@ export class RouteReconciler {
   }
 }
 
-function change({ dst, src, gateway, table, priority, scope, type, protocol, mtu, family }: Spec, link: number | undefined): RouteChange {
+function change({ dst, src, gateway, table, priority, scope, type, protocol, mtu, family }: Spec, link: number | undefined): Compared {
   return {
     family: familyNumber(family),
-    ...(dst ? { destination: dst } : {}),
-    ...(src ? { preferredSource: src } : {}),
-    ...(gateway ? { gateway } : {}),
-    ...(link === undefined ? {} : { link }),
+    ...(dst && { destination: dst }),
+    ...(src && { preferredSource: src }),
+    ...(gateway && { gateway }),
+    ...(link !== undefined && { link }),
     table: routeTableNumber(table),
     priority: priority ?? defaultMetric,
     scope: scopeNumber(scope),
     type: routeTypeNumber(type),
     protocol: routeProtocolNumber(protocol),
-    ...(mtu ? { mtu } : {}),
+    ...(mtu && { mtu }),
   }
 }
 
-const target = (route: RouteChange) => `${route.family} ${route.destination ?? ''} ${route.table} ${route.priority}`
+const target = (route: Compared) => `${route.family} ${route.destination ?? ''} ${route.table} ${route.priority}`
 
-function byTarget(routes: readonly Route[]): Map<string, Route[]> {
-  const found = new Map<string, Route[]>()
+/** Routes by destination, table and metric: those of the kernel, and those that were added after they were listed. */
+function byTarget(routes: readonly Compared[]): Map<string, Compared[]> {
+  const found = new Map<string, Compared[]>()
   for (const route of routes) {
     const there = found.get(target(route))
     if (there) there.push(route)
@@ -106,12 +108,12 @@ function byTarget(routes: readonly Route[]): Map<string, Route[]> {
 }
 
 /** Same destination, gateway and type. */
-function same(desired: RouteChange, route: Route | RouteChange): boolean {
+function same(desired: Compared, route: Compared): boolean {
   if (target(desired) !== target(route) || (desired.gateway ?? '') !== (route.gateway ?? '') || desired.type !== route.type) return false
   return desired.link === undefined || desired.link === route.link
 }
 
-const differs = (desired: RouteChange, route: Route) =>
+const differs = (desired: Compared, route: Compared) =>
   (desired.mtu ?? undefined) !== (route.mtu ?? undefined) ||
   (desired.preferredSource !== undefined && desired.preferredSource !== route.preferredSource) ||
   desired.protocol !== route.protocol

@@ -1,5 +1,6 @@
 /** Addresses shared by control plane nodes. They move between nodes, so they identify none. */
 
+import { hostPrefix } from '../../wire/prefix.ts'
 import type { Declared } from '../config/declared.ts'
 import { findAll } from '../config/public.ts'
 import { HCloudVIPConfig, Layer2VIPConfig } from './documents/vip.ts'
@@ -10,5 +11,5 @@ export function sharedAddresses(config: Declared | undefined): string[] {
     .flatMap((device) => [device, ...(device.vlans ?? [])])
     .flatMap(({ vip }) => (vip?.ip ? [vip.ip] : []))
   const documented = [Layer2VIPConfig, HCloudVIPConfig].flatMap((kind) => findAll(config, kind).flatMap(({ name }) => (name ? [name] : [])))
-  return [...new Set([...old, ...documented])].map((ip) => `${ip}/${ip.includes(':') ? 128 : 32}`)
+  return [...new Set([...old, ...documented])].map(hostPrefix)
 }

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../cosi/clock.ts'
-import { controllerRecovered, formatEntry, type LogEntry } from '../../cosi/log.ts'
+import { formatEntry, type LogEntry } from '../../cosi/log.ts'
 
 /** The newest warning or error that is not resolved: the console shows it beside the machine's stage. */
 export class LastProblem {
@@ -15,7 +15,7 @@ export class LastProblem {
     if (entry.level === 'warn' || entry.level === 'error') {
       this.#entry = entry
       this.#noted = this.clock.elapsed()
-    } else if (entry.message === controllerRecovered && controller === this.#entry?.fields.controller) this.#entry = undefined
+    } else if (entry.resolves && controller === this.#entry?.fields.controller) this.#entry = undefined
     else return
     this.#changed()
   }

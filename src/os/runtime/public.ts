@@ -6,3 +6,5 @@ export { dashboardTerminal } from './dashboard-terminal.ts'
 export { lock, moduleLoader } from './module-loader.ts'
 // The boot sequence applies the rules of udev.
 export { udevadm } from './udevadm.ts'
+// Explanations follow the unmet conditions of the machine to their resources.
+export { unmetConditionsOf } from './unmet-conditions.ts'

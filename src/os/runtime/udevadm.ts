@@ -1,12 +1,10 @@
+import { runProgram } from '../../supervise/run-program.ts'
 import type { Spawn } from '../../supervise/spawn.ts'
 
-/** Runs udevadm. Throws its last line of output when it fails. */
+/** Milliseconds; `settle` has a shorter limit of its own. */
+const timeout = 120_000
+
+/** Runs udevadm. Rejects with ProgramFailed. */
 export async function udevadm(spawn: Spawn, question: readonly string[], signal: AbortSignal): Promise<void> {
-  const child = spawn({ argv: ['/usr/bin/udevadm', ...question], env: { PATH: '/usr/bin:/usr/sbin' } })
-  const stop = () => child.kill('SIGKILL')
-  signal.addEventListener('abort', stop)
-  const outputs = await Promise.all(child.output.map((stream) => new Response(stream).text()))
-  const { code } = await child.exited
-  signal.removeEventListener('abort', stop)
-  if (code !== 0) throw new Error(`udevadm ${question[0]}: ${outputs.join('').trim().split('\n').at(-1) || 'it was killed'}`)
+  await runProgram({ spawn }, ['/usr/bin/udevadm', ...question], { timeout, signal, purpose: `udevadm ${question[0]}` })
 }

@@ -211,7 +211,7 @@ test('a machine that does not answer, or fails, is named', async () => {
   const run = async (services: () => Promise<never>) => {
     const state = healthy()
     const whole = view(state)
-    const one = { ...whole, machine: (address: string) => ({ ...whole.machine(address), ...(address === '10.5.0.3' ? { services } : {}) }) }
+    const one = { ...whole, machine: (address: string) => ({ ...whole.machine(address), ...(address === '10.5.0.3' && { services }) }) }
     const step = healthSteps().find(({ name }) => name === 'kubelet to be healthy')!
     const failure = awaitHealth([step], one, { timeout: 30, interval: 1000, onEvent: () => {} })
     return expect(failure).rejects

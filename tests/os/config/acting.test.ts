@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml'
 import type { Controller, Round } from '../../../src/cosi/controller.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { onlyComputes } from '../../../src/cosi/rehearse.ts'
-import type { Resource, SpecOf } from '../../../src/cosi/resource.ts'
+import type { Resource } from '../../../src/cosi/resource.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { ConfigError } from '../../../src/document/config-error.ts'
@@ -23,6 +23,7 @@ import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
 import { areas } from '../../../src/programs/init/areas.ts'
+import { linkStatus } from '../network/link-status.ts'
 
 /** A machine that has every property and method, and does nothing. */
 const nothing: unknown = new Proxy(() => {}, {
@@ -35,26 +36,15 @@ const harmless = (controller: Controller): Controller => ({
   reconcile: (round: Round & Record<string, unknown>) => controller.reconcile({ ...round, wakeIn: () => {}, background: () => {} }),
 })
 
-const link = (index: number): SpecOf<typeof LinkStatus> => ({
-  index: index + 1,
-  type: 'ether',
-  linkIndex: 0,
-  flags: 'UP',
-  hardwareAddr: `02:00:00:00:00:0${index}`,
-  permanentAddr: `02:00:00:00:01:0${index}`,
-  broadcastAddr: '',
-  mtu: 1500,
-  queueDisc: '',
-  operationalState: 'up',
-  kind: index === 6 ? 'dummy' : '',
-  slaveKind: '',
-  linkState: true,
-  port: '',
-  duplex: '',
-  busPath: `0000:00:0${index}.0`,
-  pciID: `1af4:100${index}`,
-  driver: `driver${index}`,
-})
+const link = (index: number) =>
+  linkStatus(index + 1, {
+    hardwareAddr: `02:00:00:00:00:0${index}`,
+    permanentAddr: `02:00:00:00:01:0${index}`,
+    kind: index === 6 ? 'dummy' : '',
+    busPath: `0000:00:0${index}.0`,
+    pciID: `1af4:100${index}`,
+    driver: `driver${index}`,
+  })
 
 /**
  * A store as a running machine has it, and all controllers that only compute; gives all that they make of a configuration,

@@ -2,6 +2,7 @@ import { makeClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { SystemError } from '../../../src/linux/system-error.ts'
 import type { Machine } from '../../../src/os/area.ts'
 import { generate } from '../../../src/os/config/generate/generate.ts'
 import { newCA } from '../../../src/pki/certificate.ts'
@@ -31,7 +32,7 @@ export function machineInMemory(kept: Record<string, string> = {}, clock = { now
     full: false,
     readTextIfThere: (path: string) => disk.get(path),
     writeAtomic: async (path: string, text: string) => {
-      if (files.full) throw new Error(`write "${path}": ENOSPC`)
+      if (files.full) throw new SystemError('write', 'ENOSPC', JSON.stringify(path))
       disk.set(path, text)
     },
     remove: async (path: string) => void disk.delete(path),

@@ -38,6 +38,20 @@ describe('the name of a registry that leads out of the folder it is written to i
   })
 })
 
+test('a seccomp profile is one file', () => {
+  const about = (...names: (string | undefined)[]) =>
+    findings({ machine: { seccompProfiles: names.map((name) => ({ ...(name !== undefined && { name }), value: {} })) } })
+  expect(about('audit.json', 'deny')).toEqual([])
+  for (const name of [undefined, '', '..', 'pods/audit.json'])
+    expect(about('first', name)).toEqual([expect.stringContaining('machine.seccompProfiles[1].name: the name of a file is required')])
+})
+
+test('the connection of the scheduler is a map', () => {
+  const about = (clientConnection: unknown) => findings({ cluster: { scheduler: { config: { clientConnection } } } })
+  expect(about({ qps: 100 })).toEqual([])
+  expect(about('fast')).toEqual([expect.stringContaining('cluster.scheduler.config.clientConnection: a map is required')])
+})
+
 describe('flags of the programs inside', () => {
   test('are of the releases inside', () => {
     expect(Object.fromEntries(settings().versions)).toEqual({ kubernetes: kubernetesVersion, etcd: etcdVersion })

@@ -31,6 +31,14 @@ test.each(rehearsed.map((controller) => [controller.name, controller] as const))
   expect((rounds.match(effects) ?? []).filter((call) => !handles.has(call.split('.')[0] ?? ''))).toEqual([])
 })
 
+test('those that keep what a task found are named: a rehearsal must not change what the running controller keeps', () => {
+  const keeping = rehearsed.filter(({ reconcile }) => /\bbackground\(/.test(String(reconcile))).map(({ name }) => name)
+  expect(keeping.toSorted()).toEqual([
+    'k8s.ControlPlaneStaticPodController', // only its task writes it
+    'network.PlatformConfigController', // the same
+  ])
+})
+
 test.each(rehearsed.map((controller) => [controller.name, controller] as const))(
   '%s is synchronous and starts nothing',
   (_, controller) => {

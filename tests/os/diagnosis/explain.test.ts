@@ -5,9 +5,10 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { configMachineType } from '../../../src/os/config/controllers/machine-type.ts'
 import { persistConfig } from '../../../src/os/config/controllers/persistence.ts'
-import { notReached } from '../../../src/os/config/history/history.ts'
+import type { HistoryEntry } from '../../../src/os/config/history/history.ts'
 import { keepConfig } from '../../../src/os/config/keep.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { contacts } from '../../../src/os/contacts.ts'
 import { explainMachine, explainResource, type Machinery } from '../../../src/os/diagnosis/explain.ts'
 import { configStaticEndpoint } from '../../../src/os/k8s/controllers/kube-prism/static-endpoint.ts'
 import { NodeStatus } from '../../../src/os/k8s/resources/node.ts'
@@ -124,7 +125,7 @@ describe('finds the true cause of', () => {
       inputs: {},
       outputs: { secret: exclusive(EtcdSecret) },
       reconcile: ({ background }) =>
-        background('apply settings 1rcivsscmc0lt', async () => {
+        background({ name: 'apply settings', of: '1rcivsscmc0lt' }, async () => {
           throw new Error('connection refused')
         }),
     })
@@ -315,7 +316,8 @@ test('a machine that waits for its configuration reports it', async () => {
 
 test('on a control plane whose etcd does not run, nobody is sent to look at the endpoint', async () => {
   const polling = defineController({
-    name: 'k8s.NodeStatusController',
+    name: 'k8s.AnyController',
+    contacts: contacts.controlPlane,
     inputs: {},
     outputs: { status: exclusive(NodeStatus) },
     reconcile: ({ background }) =>
@@ -334,7 +336,7 @@ test('on a control plane whose etcd does not run, nobody is sent to look at the 
   const { causes, summary } = await explainMachine(machinery)
   expect(summary).toStartWith('EtcdRootSecrets.secrets.talos.dev/etcd: ')
   expect(causes.some(({ subject }) => subject.startsWith('cluster endpoint'))).toBe(false)
-  expect(causes.find(({ subject }) => subject === 'controller k8s.NodeStatusController')?.because).toEqual(['service etcd'])
+  expect(causes.find(({ subject }) => subject === 'controller k8s.AnyController')?.because).toEqual(['service etcd'])
 })
 
 test('a service that waits for another is explained by the other, and circles end', async () => {
@@ -366,11 +368,11 @@ test('a configuration that was reverted because it cut the machine off is report
     by,
     text: '',
     outcome: 'reverted' as const,
-    reason: notReached,
+    cause: 'unreached' as const,
   }
-  const of = async (...entries: (typeof entry)[]) => (await explainMachine({ ...machinery, history: { list: () => entries } })).summary
+  const of = async (...entries: HistoryEntry[]) => (await explainMachine({ ...machinery, history: { list: () => entries } })).summary
   expect(await of(entry)).toEndWith(
     'configuration 5, applied by alice at 2026-11-21T12:00:00Z, is not in force: it was reverted, for the machine was not reached after it',
   )
-  expect(await of(entry, { ...entry, id: 6, reason: 'another one was applied' })).not.toContain('reverted')
+  expect(await of(entry, { ...entry, id: 6, cause: 'replaced' })).not.toContain('reverted')
 })

@@ -4,6 +4,7 @@ import { Store } from '../../../src/cosi/store.ts'
 import { bootNetwork } from '../../../src/os/network/boot-parameters.ts'
 import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { parseCommandLine } from '../../../src/wire/command-line.ts'
+import { linkStatus } from './link-status.ts'
 
 const store = new Store()
 for (const [index, [name, type]] of [
@@ -11,23 +12,7 @@ for (const [index, [name, type]] of [
   ['eth1', 'ether'],
   ['eth0', 'ether'],
 ].entries())
-  store.put(LinkStatus, name!, {
-    index,
-    type: type!,
-    linkIndex: 0,
-    flags: '',
-    hardwareAddr: '',
-    permanentAddr: '',
-    broadcastAddr: '',
-    mtu: 1500,
-    queueDisc: '',
-    operationalState: 'up',
-    kind: '',
-    slaveKind: '',
-    linkState: true,
-    port: '',
-    duplex: '',
-  })
+  store.put(LinkStatus, name!, linkStatus(index, { type: type! }))
 const read = (text: string) => {
   const boot = bootNetwork(parseCommandLine(text))
   return { ...boot, found: boot.links(store.list(LinkStatus)) }

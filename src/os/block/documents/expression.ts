@@ -37,28 +37,22 @@ function messageOf(schema: v.GenericSchema): CelMessage {
 const disk = messageOf(Disk.schema)
 const volume = messageOf(DiscoveredVolume.schema)
 
-// Creating an environment takes milliseconds, so it is created at first use.
-let diskEnvironment: CelEnvironment | undefined
-let volumeEnvironment: CelEnvironment | undefined
-
-const aboutDisks = (): CelEnvironment =>
-  (diskEnvironment ??= new CelEnvironment({
-    variables: { disk, system_disk: 'bool' },
-    constants,
-    functions: { 'glob(string, string): bool': matchesStars },
-  }))
-const aboutVolumes = (): CelEnvironment =>
-  (volumeEnvironment ??= new CelEnvironment({ variables: { volume, disk, system_disk: 'bool' }, constants }))
+const aboutDisks = new CelEnvironment({
+  variables: { disk, system_disk: 'bool' },
+  constants,
+  functions: { 'glob(string, string): bool': matchesStars },
+})
+const aboutVolumes = new CelEnvironment({ variables: { volume, disk, system_disk: 'bool' }, constants })
 
 /** Compiles an expression that selects disks. Throws CelError, as does the returned function if evaluation fails. */
 export function diskCondition(expression: string): (subject: DiskSubject) => boolean {
-  const condition = aboutDisks().condition(expression)
+  const condition = aboutDisks.condition(expression)
   return ({ disk, systemDisk }) => condition({ disk, system_disk: systemDisk })
 }
 
 /** Compiles an expression that selects volumes. Throws CelError, as does the returned function if evaluation fails. */
 export function volumeCondition(expression: string): (subject: VolumeSubject) => boolean {
-  const condition = aboutVolumes().condition(expression)
+  const condition = aboutVolumes.condition(expression)
   return ({ volume, disk, systemDisk }) => condition({ volume, disk, system_disk: systemDisk })
 }
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { fileSystem } from './file-system.ts'
+import { mountRequest } from './mount-request.ts'
 
 /** A mounted volume and its users. */
 export const MountStatus = defineResource({
@@ -9,16 +10,7 @@ export const MountStatus = defineResource({
   displayType: 'MountStatus',
   columns: { Source: '{.source}', Target: '{.target}', Filesystem: '{.filesystem}', Volume: '{.spec.volumeID}' },
   spec: v.object({
-    spec: v.object({
-      volumeID: v.string(),
-      parentID: v.string(),
-      readOnly: v.boolean(),
-      detached: v.boolean(),
-      disableAccessTime: v.optional(v.boolean()),
-      secure: v.optional(v.boolean()),
-      requesters: v.optional(v.array(v.string()), []),
-      requesterIDs: v.optional(v.array(v.string()), []),
-    }),
+    spec: mountRequest,
     source: v.string(),
     target: v.string(),
     filesystem: fileSystem,

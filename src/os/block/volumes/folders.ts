@@ -41,8 +41,8 @@ export function folderMount({ parent, target, mode, uid }: Folder) {
     targetPath: target,
     selinuxLabel: '',
     projectQuotaSupport: false,
-    ...(parent ? { parentId: parent } : {}),
-    ...(mode === undefined ? {} : { fileMode: mode }),
-    ...(uid === undefined ? {} : { uid, gid: uid }),
+    ...(parent && { parentId: parent }),
+    ...(mode !== undefined && { fileMode: mode }),
+    ...(uid !== undefined && { uid, gid: uid }),
   }
 }

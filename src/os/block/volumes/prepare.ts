@@ -1,8 +1,11 @@
 import type { Machine } from '../../area.ts'
 import { probeDevice } from '../device.ts'
 import { type FileSystem, format } from '../format.ts'
-import { runProgram } from '../program.ts'
+import { fileSystemProgram } from '../program.ts'
 import type { Config } from './view.ts'
+
+/** e2fsck(8) exit code. */
+const errorsCorrected = 1
 
 /** Probed names of file systems by their names in the configuration. */
 const probedNames: Readonly<Record<string, string>> = { ext4: 'extfs', swapi: 'swap' }
@@ -36,8 +39,8 @@ export async function prepare(
   } else if (name === 'extfs' && found.size !== undefined && size - found.size >= 128 << 20) {
     // ext4 grows before it is mounted, XFS afterwards.
     machine.log.info('growing file system', { volume: id, device: path })
-    await runProgram(machine, ['e2fsck', '-f', '-p', path])
-    await runProgram(machine, ['resize2fs', path])
+    await fileSystemProgram(machine, ['e2fsck', '-f', '-p', path], [errorsCorrected])
+    await fileSystemProgram(machine, ['resize2fs', path])
   }
   return name
 }

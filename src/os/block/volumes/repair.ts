@@ -1,8 +1,9 @@
 /** Detects and repairs damaged XFS, as after a partial write. */
 import type { Logger } from '../../../cosi/log.ts'
+import { ProgramFailed } from '../../../supervise/run-program.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
-import { ProgramFailed, runProgram } from '../program.ts'
+import { fileSystemProgram } from '../program.ts'
 
 /** xfs_repair(8) exit code: the log must be replayed by mounting first; nothing was changed. */
 const logIsDirty = 2
@@ -16,11 +17,11 @@ export const isDamaged = (error: unknown): boolean => failedWith(error, 'EUCLEAN
  */
 export async function repairXfs(machine: Pick<Machine, 'spawn'>, volume: string, device: string, log: Logger): Promise<void> {
   try {
-    await runProgram(machine, ['xfs_repair', device])
+    await fileSystemProgram(machine, ['xfs_repair', device])
   } catch (error) {
-    if (!(error instanceof ProgramFailed) || error.code !== logIsDirty) throw error
+    if (!(error instanceof ProgramFailed) || error.status.code !== logIsDirty) throw error
     log.warn('file system log cannot be replayed, discarding its last changes', { volume, device })
-    await runProgram(machine, ['xfs_repair', '-L', device])
+    await fileSystemProgram(machine, ['xfs_repair', '-L', device])
   }
   log.info('file system repaired', { volume, device })
 }

@@ -58,8 +58,8 @@ export const configLocalAffiliate = ({ version }: Pick<Machine, 'version'>): Con
         nodename: own,
         operatingSystem: `${version.name} (${version.tag})`,
         machineType: kind === 'init' ? 'controlplane' : kind,
-        ...(config?.enabled && key ? { kubespan: meshPart(config, key, [...reachable, ...public_], podNetworks) } : {}),
-        ...(kind !== 'worker' && port ? { controlPlane: { port } } : {}),
+        ...(config?.enabled && key && { kubespan: meshPart(config, key, [...reachable, ...public_], podNetworks) }),
+        ...(kind !== 'worker' && port && { controlPlane: { port } }),
       })
     },
   })
@@ -110,7 +110,7 @@ function joined(known: SpecOf<typeof Affiliate>, spec: SpecOf<typeof Affiliate>)
           excludeAdvertisedNetworks: both(one.excludeAdvertisedNetworks, other.excludeAdvertisedNetworks),
         }
       : (other ?? one)
-  return { ...known, ...spec, addresses: both(known.addresses, spec.addresses), ...(kubespan ? { kubespan } : {}) }
+  return { ...known, ...spec, addresses: both(known.addresses, spec.addresses), ...(kubespan && { kubespan }) }
 }
 
 /** Affiliates that have a name in Kubernetes are members. */
@@ -123,7 +123,7 @@ export const observeMembers: Controller = defineController({
     for (const { spec } of affiliates.list()) {
       if (!spec.nodename) continue
       const { nodeId, addresses, hostname, machineType, operatingSystem, controlPlane } = spec
-      members.put(spec.nodename, { nodeId, addresses, hostname, machineType, operatingSystem, ...(controlPlane ? { controlPlane } : {}) })
+      members.put(spec.nodename, { nodeId, addresses, hostname, machineType, operatingSystem, ...(controlPlane && { controlPlane }) })
     }
   },
 })

@@ -35,7 +35,7 @@ export const configDiscovery: Controller = defineController({
       registryKubernetesEnabled: enabled && registries.kubernetes?.disabled === false,
       registryServiceEnabled: enabled && registries.service?.disabled !== true,
       serviceEndpoint: `${endpoint.hostname}:${endpoint.port || (insecure ? 80 : 443)}`,
-      ...(insecure ? { serviceEndpointInsecure: true } : {}),
+      ...(insecure && { serviceEndpointInsecure: true }),
       serviceEncryptionKey: Buffer.from(found.cluster.secret ?? '', 'base64'),
       serviceClusterID: found.cluster.id ?? '',
     })

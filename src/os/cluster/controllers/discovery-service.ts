@@ -1,6 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Channel } from '../../../rpc/client/channel.ts'
+import { familyOf, hostPrefix } from '../../../wire/prefix.ts'
 import { KubeSpanEndpoint } from '../../kubespan/resources/kube-span-endpoint.ts'
 import { AddressStatus } from '../../network/resources/address.ts'
 import { MachineResetSignal } from '../../runtime/resources/machine-reset-signal.ts'
@@ -47,7 +48,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
         published.clear()
       }
       const seen = view
-      background(`watch ${digest(found)}`, (signal, wake, report) => watchService(seen, { wake, report, log }, signal))
+      background({ name: 'watch', of: digest(found) }, (signal, wake, report) => watchService(seen, { wake, report, log }, signal))
       for (const [other, spec] of seen.others) raw.put(`service/${other}`, spec)
       if (seen.ownAddress) addresses.put(`service/${found.serviceEndpoint}`, addressStatus(seen.ownAddress))
       if (!seen.known) {
@@ -74,7 +75,7 @@ export const discoverByService = (connect: ConnectService): Controller => {
           for (const [affiliateId, { data, endpoints, what }] of due) {
             await channel.unary('sidero.discovery.server.Cluster/AffiliateUpdate', {
               ...named(seen, affiliateId),
-              ...(data ? { affiliateData: data } : {}),
+              ...(data && { affiliateData: data }),
               affiliateEndpoints: endpoints.flatMap((endpoint) => writeEndpoint(found.serviceEncryptionKey, endpoint) ?? []),
               ttl: { seconds: lifetime, nanos: 0 },
             })
@@ -88,12 +89,11 @@ export const discoverByService = (connect: ConnectService): Controller => {
 
 /** The address of this node as the service sees it. */
 function addressStatus(ip: string): SpecOf<typeof AddressStatus> {
-  const family = ip.includes(':') ? 'inet6' : 'inet4'
   return {
-    address: `${ip}/${family === 'inet4' ? 32 : 128}`,
+    address: hostPrefix(ip),
     linkIndex: 0,
     linkName: '',
-    family,
+    family: familyOf(ip),
     scope: 'global',
     flags: '',
     priority: 0,

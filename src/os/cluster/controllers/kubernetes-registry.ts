@@ -4,6 +4,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import type { KubeAccess } from '../../../kube/transport.ts'
+import { contacts } from '../../contacts.ts'
 import { NodeAnnotationSpec } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
 import { readAnnotations, writeAnnotations } from '../discovery/annotations.ts'
@@ -34,7 +35,7 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
   const nodes = new Map<string, SpecOf<typeof Affiliate>>()
   return defineController({
     name: 'cluster.KubernetesPullController',
-    effects: 'none',
+    contacts: contacts.controlPlane,
     inputs: {
       config: weak(DiscoveryConfig, { id: 'cluster' }),
       identity: weak(Identity, { id: 'local' }),
@@ -51,7 +52,7 @@ export const pullFromKubernetes = (accessOf: () => KubeAccess | undefined, clien
       // Access changes with the cluster's authority, and no resource announces it.
       wakeIn(retryDelays[1])
       if (!access) return
-      background(`nodes ${Bun.hash(JSON.stringify(access)).toString(36)}`, async (signal, wake, report) => {
+      background({ name: 'watch nodes', of: Bun.hash(JSON.stringify(access)).toString(36) }, async (signal, wake, report) => {
         const client = clientOf(access)
         await watchNodes(client, { nodes, wake, report }, signal).finally(() => client.close())
       })

@@ -27,16 +27,14 @@ export function writeAnnotations({ nodeId: id, addresses, kubespan, controlPlane
   return {
     [nodeId]: id,
     [selfIps]: addresses.join(','),
-    ...(controlPlane ? { [apiServerPort]: String(controlPlane.port) } : {}),
-    ...(kubespan
-      ? {
-          [meshIp]: kubespan.address,
-          [meshKey]: kubespan.publicKey,
-          [prefixes]: kubespan.additionalAddresses.join(','),
-          [endpoints]: kubespan.endpoints.join(','),
-          [excluded]: kubespan.excludeAdvertisedNetworks.join(','),
-        }
-      : {}),
+    ...(controlPlane && { [apiServerPort]: String(controlPlane.port) }),
+    ...(kubespan && {
+      [meshIp]: kubespan.address,
+      [meshKey]: kubespan.publicKey,
+      [prefixes]: kubespan.additionalAddresses.join(','),
+      [endpoints]: kubespan.endpoints.join(','),
+      [excluded]: kubespan.excludeAdvertisedNetworks.join(','),
+    }),
   }
 }
 
@@ -61,18 +59,17 @@ export function readAnnotations({ metadata, status }: KubeObject): AffiliateSpec
     nodename: name,
     operatingSystem: nodeInfo?.osImage ?? '',
     machineType: controlPlaneLabel in labels ? 'controlplane' : 'worker',
-    ...(publicKey !== '' && isAddress(address)
-      ? {
-          kubespan: {
-            publicKey,
-            address,
-            additionalAddresses: list(prefixes, isNetwork),
-            endpoints: list(endpoints, isEndpoint),
-            excludeAdvertisedNetworks: list(excluded, isNetwork),
-          },
-        }
-      : {}),
-    ...(Number.isInteger(port) && port > 0 && port < 65536 ? { controlPlane: { port } } : {}),
+    ...(publicKey !== '' &&
+      isAddress(address) && {
+        kubespan: {
+          publicKey,
+          address,
+          additionalAddresses: list(prefixes, isNetwork),
+          endpoints: list(endpoints, isEndpoint),
+          excludeAdvertisedNetworks: list(excluded, isNetwork),
+        },
+      }),
+    ...(Number.isInteger(port) && port > 0 && port < 65536 && { controlPlane: { port } }),
   }
 }
 

@@ -63,17 +63,15 @@ function toWire({ nodeId, addresses, hostname, nodename, machineType, operatingS
     nodename: nodename ?? '',
     machineType,
     operatingSystem,
-    ...(kubespan
-      ? {
-          kubespan: {
-            publicKey: kubespan.publicKey,
-            address: parseIp(addressOnly(kubespan.address)) ?? new Uint8Array(),
-            additionalAddresses: kubespan.additionalAddresses.map(prefixToWire),
-            excludeAdvertisedAddresses: kubespan.excludeAdvertisedNetworks.map(prefixToWire),
-          },
-        }
-      : {}),
-    ...(controlPlane ? { controlPlane: { apiServerPort: controlPlane.port } } : {}),
+    ...(kubespan && {
+      kubespan: {
+        publicKey: kubespan.publicKey,
+        address: parseIp(addressOnly(kubespan.address)) ?? new Uint8Array(),
+        additionalAddresses: kubespan.additionalAddresses.map(prefixToWire),
+        excludeAdvertisedAddresses: kubespan.excludeAdvertisedNetworks.map(prefixToWire),
+      },
+    }),
+    ...(controlPlane && { controlPlane: { apiServerPort: controlPlane.port } }),
   }
 }
 
@@ -94,20 +92,18 @@ function fromWire({ nodeId, addresses, hostname, nodename, machineType, operatin
       .filter(isAddress)
       .map((bytes) => formatIp(bytes)),
     hostname,
-    ...(nodename ? { nodename } : {}),
+    ...(nodename && { nodename }),
     operatingSystem,
     machineType: machineTypes.find((type) => type === machineType) ?? 'unknown',
-    ...(meshed
-      ? {
-          kubespan: {
-            publicKey: kubespan.publicKey,
-            address: formatIp(kubespan.address),
-            additionalAddresses: networks(kubespan.additionalAddresses),
-            endpoints: [],
-            excludeAdvertisedNetworks: networks(kubespan.excludeAdvertisedAddresses),
-          },
-        }
-      : {}),
-    ...(controlPlane ? { controlPlane: { port: controlPlane.apiServerPort } } : {}),
+    ...(meshed && {
+      kubespan: {
+        publicKey: kubespan.publicKey,
+        address: formatIp(kubespan.address),
+        additionalAddresses: networks(kubespan.additionalAddresses),
+        endpoints: [],
+        excludeAdvertisedNetworks: networks(kubespan.excludeAdvertisedAddresses),
+      },
+    }),
+    ...(controlPlane && { controlPlane: { port: controlPlane.apiServerPort } }),
   }
 }

@@ -81,8 +81,7 @@ function naming(view: ClusterView, unanswered: string[]): ClusterView {
     try {
       return await answer
     } catch (error) {
-      const text = messageOf(error)
-      throw text.includes(who) ? error : new Error(`${who}: ${text}`, { cause: error })
+      throw new Error(`${who}: ${messageOf(error)}`, { cause: error })
     } finally {
       unanswered.splice(unanswered.indexOf(who), 1)
     }

@@ -2,8 +2,10 @@
 
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { conditionsOf, isReady as reportsReady } from '../../../kube/pod.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { hostPortOfUrl } from '../../../wire/host-port.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import { parseConfig } from '../../config/public.ts'
 import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
 import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
@@ -12,6 +14,8 @@ import { type ClusterView, everyone } from './view.ts'
 /** One check. */
 export interface HealthStep {
   readonly name: string
+  /** It holds only where pods can run: nodes are ready, and a pod network is there. */
+  readonly needsReadyNodes?: true
   /** Resolves when it holds, to 'skip' when it does not apply; throws the reason otherwise. */
   check(view: ClusterView): Promise<'skip' | undefined>
 }
@@ -36,9 +40,13 @@ export function healthSteps(): HealthStep[] {
     { name: 'all k8s nodes to report', check: async (view) => void (await registered(view)) },
     { name: 'all control plane static pods to be running', check: (view) => staticPods(view, isRunning, 'is not running') },
     { name: 'all control plane components to be ready', check: (view) => staticPods(view, isReady, 'is not ready') },
-    { name: 'all k8s nodes to report ready', check: nodesReady },
-    { name: 'kube-proxy to report ready', check: (view) => podsReady(view, 'k8s-app=kube-proxy', 'kube-proxy', core.daemonSet) },
-    { name: 'coredns to report ready', check: coreDNSReady },
+    { name: 'all k8s nodes to report ready', needsReadyNodes: true, check: nodesReady },
+    {
+      name: 'kube-proxy to report ready',
+      needsReadyNodes: true,
+      check: (view) => podsReady(view, 'k8s-app=kube-proxy', 'kube-proxy', core.daemonSet),
+    },
+    { name: 'coredns to report ready', needsReadyNodes: true, check: coreDNSReady },
     { name: 'all k8s nodes to report schedulable', check: schedulable },
   ]
 }
@@ -98,7 +106,7 @@ async function allAddresses(view: ClusterView, machines: readonly string[]): Pro
     machines.map(async (address) => {
       const found = await view.machine(address).resources('network', 'NodeAddresses.net.talos.dev')
       const { addresses = [] } = (found.get('current-no-k8s') ?? found.get('current') ?? {}) as { addresses?: string[] }
-      return [address, new Set([address, ...addresses.map((each) => each.split('/')[0] ?? '')])] as const
+      return [address, new Set([address, ...addresses.map(addressOnly)])] as const
     }),
   )
   return new Map(reported)
@@ -203,7 +211,7 @@ async function disabledEverywhere(view: ClusterView): Promise<string> {
 async function nodesReady(view: ClusterView): Promise<'skip' | undefined> {
   if (await withoutNetwork(view)) return 'skip'
   for (const node of await registered(view)) {
-    const ready = conditionsOf(node).find(({ type }) => type === 'Ready')
+    const ready = conditionsOf(node.status).find(({ type }) => type === 'Ready')
     if (ready?.status !== 'True') throw new Error(`${nameOf(node)} is not ready${ready?.message ? `: ${ready.message}` : ''}`)
   }
 }
@@ -274,14 +282,10 @@ function addressesOf({ status }: KubeObject): string[] {
   return addresses.filter(({ type }) => type === 'InternalIP').map(({ address }) => address)
 }
 
-function conditionsOf({ status }: KubeObject): { type: string; status: string; message?: string }[] {
-  return ((status ?? {}) as { conditions?: { type: string; status: string; message?: string }[] }).conditions ?? []
-}
-
 function isRunning({ status }: KubeObject): boolean {
   return (status as { phase?: string } | undefined)?.phase === 'Running'
 }
 
 function isReady(pod: KubeObject): boolean {
-  return isRunning(pod) && conditionsOf(pod).some(({ type, status }) => type === 'Ready' && status === 'True')
+  return isRunning(pod) && reportsReady(pod.status)
 }

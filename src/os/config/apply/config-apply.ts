@@ -262,8 +262,8 @@ export class ConfigApply {
         time: runtime.now().toISOString(),
         mode,
         by,
-        ...(restored ? { restored } : {}),
-        ...(pending ? { outcome: 'pending' as const } : {}),
+        ...(restored && { restored }),
+        ...(pending && { outcome: 'pending' as const }),
         text,
       })
     } catch (error) {

@@ -4,7 +4,7 @@
  */
 import type { Store } from '../../../cosi/store.ts'
 import { hostPortOfUrl } from '../../../wire/host-port.ts'
-import { containsAddress, parsePrefix } from '../../../wire/prefix.ts'
+import { addressOnly, containsAddress, parsePrefix } from '../../../wire/prefix.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { Member } from '../../cluster/resources/member.ts'
 import { KubeSpanConfig } from '../../kubespan/documents/kubespan.ts'
@@ -92,7 +92,7 @@ const mostMembers = 5
  */
 export function reachTargets(risk: Risk, next: ConfigContainer, caller: string, store: Pick<Store, 'get' | 'list'>): ReachTarget[] {
   if (risk.firewall && !admits(next, caller, apiPort)) return []
-  const own = new Set(store.list(NodeAddress).flatMap(({ spec }) => spec.addresses.map((address) => address.split('/')[0])))
+  const own = new Set(store.list(NodeAddress).flatMap(({ spec }) => spec.addresses.map(addressOnly)))
   const others = (targets: readonly ReachTarget[]) => targets.filter(({ host }) => !own.has(host) && !/^(127\.|::1$|localhost$)/.test(host))
   const certificate = risk.authority || risk.names
   const node = store.get(Identity, 'local')?.spec.nodeId

@@ -2,6 +2,7 @@
  * Changes that a configured machine refuses although the new configuration is valid in itself: another machine type, another
  * cluster, secrets that its cluster does not accept. One line each.
  */
+import { createPublicKey } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Store } from '../../../cosi/store.ts'
 import { Disk } from '../../block/resources/disk.ts'
@@ -9,6 +10,7 @@ import { Identity } from '../../cluster/resources/identity.ts'
 import { Member } from '../../cluster/resources/member.ts'
 import { EtcdMember } from '../../etcd/resources/etcd-member.ts'
 import { HostnameConfig } from '../../network/documents/hostname.ts'
+import { KubernetesKeysConfig } from '../../secrets/documents/kubernetes-keys.ts'
 import { podSubnets, serviceSubnets } from '../cluster-networks.ts'
 import type { ConfigContainer } from '../container.ts'
 import { machineType, type V1Alpha1Document } from '../documents/v1alpha1.ts'
@@ -39,7 +41,7 @@ export function refusalsOf(inForce: ConfigContainer, next: ConfigContainer, arou
   const otherType = typeRefusals(old, now, around)
   if (otherType.length > 0) return otherType
   return [
-    ...clusterRefusals(old, now),
+    ...clusterRefusals(old, now).filter(({ path }) => !replacedInSteps(path, inForce, next)),
     ...authorityRefusals(old, now),
     ...networkRefusals(old, now),
     ...hostnameRefusals(inForce, next, around),
@@ -64,7 +66,7 @@ function typeRefusals(old: V1Alpha1Document, now: V1Alpha1Document, { store }: C
 }
 
 /** Settings that identify the cluster. Setting one for the first time is no change of cluster. */
-function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[] {
+function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): (Refusal & { path: string })[] {
   const of = ({ machine, cluster }: V1Alpha1Document): [path: string, value: string | undefined, effect: string][] => [
     ['cluster.id', cluster?.id, 'the machine would belong to another cluster'],
     ['cluster.secret', cluster?.secret, 'the other members would not find the machine any more'],
@@ -76,8 +78,33 @@ function clusterRefusals(old: V1Alpha1Document, now: V1Alpha1Document): Refusal[
   ]
   const values = of(now)
   return of(old).flatMap(([path, value, effect], index) =>
-    value !== undefined && value !== values[index]?.[1] ? [forcible(`${path}: not the one in force: ${effect}`)] : [],
+    value !== undefined && value !== values[index]?.[1] ? [{ ...forcible(`${path}: not the one in force: ${effect}`), path }] : [],
   )
+}
+
+/** Whether a key is replaced as in a rotation: what the old one signed or encrypted is accepted, or there is nothing of it left. */
+function replacedInSteps(path: string, inForce: ConfigContainer, next: ConfigContainer): boolean {
+  const [before, after] = [inForce, next].map((config) => config.find(KubernetesKeysConfig) ?? {})
+  if (path === 'cluster.serviceAccount.key') {
+    const old = publicKeyOf(inForce.v1alpha1?.cluster?.serviceAccount?.key)
+    return old !== undefined && (after?.acceptedServiceAccountKeys ?? []).some((key) => publicKeyOf(key) === old)
+  }
+  if (path !== 'cluster.secretboxEncryptionSecret') return false
+  const { secretboxEncryptionSecret: old } = inForce.v1alpha1?.cluster ?? {}
+  const { secretboxEncryptionSecret: now } = next.v1alpha1?.cluster ?? {}
+  if (old === undefined || now === undefined) return false
+  return before?.secretboxKeys?.[0] === now || (after?.secretboxKeys ?? []).includes(old)
+}
+
+/** The public key of a key in a configuration, as PEM. */
+function publicKeyOf(key: string | undefined): string | undefined {
+  try {
+    return createPublicKey(Buffer.from(key ?? '', 'base64'))
+      .export({ format: 'pem', type: 'spki' })
+      .toString()
+  } catch {
+    return undefined
+  }
 }
 
 type Pair = { crt?: string | undefined; key?: string | undefined } | undefined

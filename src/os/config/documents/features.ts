@@ -2,17 +2,7 @@ import type * as v from 'valibot'
 import { described, flag, integer, listOf, section, text } from '../../../document/fields.ts'
 import type { Mode, Reporter } from '../../../document/kind.ts'
 import { notYet } from '../../../document/unsupported.ts'
-
-/** Names of the roles that a client may have. */
-export const roleNames = [
-  'os:admin',
-  'os:operator',
-  'os:reader',
-  'os:etcd:backup',
-  'os:image:verifier',
-  'os:meta:writer',
-  'os:impersonator',
-]
+import { allRoles, isRole } from '../../../wire/x509/roles.ts'
 
 /** `machine.features`: optional features. */
 export const features = section({
@@ -60,8 +50,8 @@ export function featureRules(section: v.InferOutput<typeof features> = {}, repor
   if (hostDNS?.forwardKubeDNSToHost && !hostDNS.enabled) report.error(at('hostDNS', 'forwardKubeDNSToHost'), 'needs "enabled: true"')
   if (access?.enabled && isWorker) report.error(at('kubernetesTalosAPIAccess'), 'only control planes give access')
   for (const [index, role] of (access?.allowedRoles ?? []).entries()) {
-    if (!roleNames.includes(role))
-      report.error(at('kubernetesTalosAPIAccess', 'allowedRoles', index), `${JSON.stringify(role)} is not one of ${roleNames.join(', ')}`)
+    if (!isRole(role))
+      report.error(at('kubernetesTalosAPIAccess', 'allowedRoles', index), `${JSON.stringify(role)} is not one of ${allRoles.join(', ')}`)
   }
   if (algorithm && !['v1', 'v2'].includes(algorithm))
     report.error(at('nodeAddressSortAlgorithm'), `${JSON.stringify(algorithm)} is not v1 or v2`)

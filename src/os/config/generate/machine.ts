@@ -59,17 +59,17 @@ function machine(type: 'controlplane' | 'worker', options: GenerateOptions): Non
     ca: type === 'controlplane' ? secrets.certs.os : { crt: secrets.certs.os.crt, key: '' },
     certSANs: additionalSans,
     kubelet: { image: images.kubelet, defaultRuntimeSeccompProfileEnabled: true, disableManifestsDirectory: true },
-    ...(nameservers.length ? { network: { nameservers } } : {}),
-    ...(install
-      ? { install: { disk: install.disk ?? '/dev/sda', image: install.image ?? defaultInstallImage, wipe: false, grubUseUKICmdline: true } }
-      : {}),
-    ...(mirrors.length ? { registries: { mirrors: Object.fromEntries(mirrors) } } : {}),
+    ...(nameservers.length && { network: { nameservers } }),
+    ...(install && {
+      install: { disk: install.disk ?? '/dev/sda', image: install.image ?? defaultInstallImage, wipe: false, grubUseUKICmdline: true },
+    }),
+    ...(mirrors.length && { registries: { mirrors: Object.fromEntries(mirrors) } }),
     features: {
       diskQuotaSupport: true,
       kubePrism: { enabled: true, port: 7445 },
       hostDNS: { enabled: true, forwardKubeDNSToHost: true },
     },
-    ...(type === 'controlplane' ? { nodeLabels: { 'node.kubernetes.io/exclude-from-external-load-balancers': '' } } : {}),
+    ...(type === 'controlplane' && { nodeLabels: { 'node.kubernetes.io/exclude-from-external-load-balancers': '' } }),
   }
 }
 
@@ -81,7 +81,7 @@ function sharedCluster(options: GenerateOptions) {
     controlPlane: { endpoint: options.endpoint },
     clusterName: options.clusterName,
     network: {
-      ...(cni ? { cni: { name: cni.name, ...(cni.urls?.length ? { urls: cni.urls } : {}) } } : {}),
+      ...(cni && { cni: { name: cni.name, ...(cni.urls?.length && { urls: cni.urls }) } }),
       dnsDomain: options.dnsDomain ?? 'cluster.local',
       podSubnets: options.podSubnets ?? [defaultPodSubnet],
       serviceSubnets: options.serviceSubnets ?? [defaultServiceSubnet],
@@ -107,8 +107,8 @@ export function controlPlaneDocument(options: GenerateOptions): V1Alpha1Document
     machine: machine('controlplane', options),
     cluster: {
       ...cluster,
-      ...(secrets.secrets.aescbcencryptionsecret ? { aescbcEncryptionSecret: secrets.secrets.aescbcencryptionsecret } : {}),
-      ...(secrets.secrets.secretboxencryptionsecret ? { secretboxEncryptionSecret: secrets.secrets.secretboxencryptionsecret } : {}),
+      ...(secrets.secrets.aescbcencryptionsecret && { aescbcEncryptionSecret: secrets.secrets.aescbcencryptionsecret }),
+      ...(secrets.secrets.secretboxencryptionsecret && { secretboxEncryptionSecret: secrets.secrets.secretboxencryptionsecret }),
       ca: certs.k8s,
       aggregatorCA: certs.k8saggregator,
       serviceAccount: certs.k8sserviceaccount,

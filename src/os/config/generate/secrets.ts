@@ -98,8 +98,8 @@ export function secretsOf(config: ConfigContainer): SecretsBundle {
     cluster: { id: need('cluster.id', cluster?.id), secret: need('cluster.secret', cluster?.secret) },
     secrets: {
       bootstraptoken: need('cluster.token', cluster?.token),
-      ...(cluster?.secretboxEncryptionSecret ? { secretboxencryptionsecret: cluster.secretboxEncryptionSecret } : {}),
-      ...(cluster?.aescbcEncryptionSecret ? { aescbcencryptionsecret: cluster.aescbcEncryptionSecret } : {}),
+      ...(cluster?.secretboxEncryptionSecret && { secretboxencryptionsecret: cluster.secretboxEncryptionSecret }),
+      ...(cluster?.aescbcEncryptionSecret && { aescbcencryptionsecret: cluster.aescbcEncryptionSecret }),
     },
     trustdinfo: { token: need('machine.token', machine?.token) },
     certs: {

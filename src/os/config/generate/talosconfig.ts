@@ -34,10 +34,10 @@ export interface ClientOptions {
 export function newClientConfig(authority: SecretsBundle['certs']['os'], options: ClientOptions): ClientConfig {
   const { clusterName, endpoints = [], nodes, roles = ['os:admin'], lifetime = year, now } = options
   const ca = pemOf(authority)
-  const pair = newCertificate({ ca, subject: { organizations: roles }, usage: ['clientAuth'], lifetime, ...(now ? { now } : {}) })
+  const pair = newCertificate({ ca, subject: { organizations: roles }, usage: ['clientAuth'], lifetime, ...(now && { now }) })
   const context: ClientContext = {
     endpoints,
-    ...(nodes ? { nodes } : {}),
+    ...(nodes && { nodes }),
     ca: authority.crt,
     crt: toBase64(pair.crt),
     key: toBase64(pair.key),

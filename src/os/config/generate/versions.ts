@@ -1,7 +1,8 @@
 import { version } from '../../../../package.json'
+import { kubernetesInside } from '../../../release.ts'
 
 /** The default Kubernetes version of a new cluster. */
-export const defaultKubernetesVersion = '1.36.3'
+export const defaultKubernetesVersion = kubernetesInside
 
 /** The installer of this release. */
 export const defaultInstallImage = `ghcr.io/siderolabs/installer:v${version}`

@@ -2,6 +2,8 @@
  * How two configurations differ in meaning. Comments, the order of keys and documents, quoting and anchors are no difference; the
  * order of a list is one.
  */
+
+import { isObject } from '../../../document/is-object.ts'
 import { formatPath, type Path } from '../../../document/path.ts'
 import type { ConfigContainer } from '../container.ts'
 import { V1Alpha1 } from '../documents/v1alpha1.ts'
@@ -77,7 +79,7 @@ function* differences(before: unknown, after: unknown, path: Path): Generator<Le
 
 /** A map, or a list that was added or removed as a whole, by its keys. */
 function treeOf(value: unknown): Tree | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Tree) : undefined
+  return isObject(value) ? value : undefined
 }
 
 /** Items added and removed between those that stayed; equal numbers of both at one place are changed items. */
@@ -96,16 +98,16 @@ function* listDifferences(before: readonly unknown[], after: readonly unknown[],
 function matches(before: readonly unknown[], after: readonly unknown[]): [number, number][] {
   const [a, b] = [before.map((item) => JSON.stringify(item)), after.map((item) => JSON.stringify(item))]
   if (a.length * b.length > listLimit) return []
-  const width = b.length + 1
-  const best = new Uint32Array((a.length + 1) * width)
-  for (let i = a.length - 1; i >= 0; i--)
+  const best = a.map(() => new Uint32Array(b.length))
+  /** The length of a longest common subsequence from these positions on: nothing is left behind the last of either. */
+  const longest = (i: number, j: number) => best[i]?.[j] ?? 0
+  for (const [i, row] of [...best.entries()].reverse())
     for (let j = b.length - 1; j >= 0; j--)
-      best[i * width + j] =
-        a[i] === b[j] ? best[(i + 1) * width + j + 1]! + 1 : Math.max(best[(i + 1) * width + j]!, best[i * width + j + 1]!)
+      row[j] = a[i] === b[j] ? longest(i + 1, j + 1) + 1 : Math.max(longest(i + 1, j), longest(i, j + 1))
   const found: [number, number][] = []
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
     if (a[i] === b[j]) found.push([i++, j++])
-    else if (best[(i + 1) * width + j]! >= best[i * width + j + 1]!) i++
+    else if (longest(i + 1, j) >= longest(i, j + 1)) i++
     else j++
   }
   return found

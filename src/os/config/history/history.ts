@@ -15,6 +15,22 @@ export const remembered = 10
 
 const Caller = v.object({ roles: v.array(v.string()), peer: v.string(), actor: v.string() })
 
+/** Why configurations are reverted, in words. */
+export const revertReasons = {
+  expired: 'its time was over',
+  unconfirmed: 'it was not confirmed in time',
+  unreached: 'the machine was not reached after it',
+  uninstallable: 'the machine could not be installed with it',
+  replaced: 'another one was applied',
+  restarted: 'the machine restarted',
+  unkept: 'the machine restarted before it was kept',
+} as const
+
+/** Why a configuration was reverted. */
+export type RevertCause = keyof typeof revertReasons
+
+const revertCauses = Object.keys(revertReasons) as RevertCause[]
+
 const Entry = v.object({
   id: v.number(),
   time: v.string(),
@@ -24,6 +40,9 @@ const Entry = v.object({
   /** The entry that this one restored. */
   restored: v.optional(v.number()),
   outcome: v.optional(v.picklist(['pending', 'confirmed', 'reverted'])),
+  /** Why it was reverted. */
+  cause: v.optional(v.picklist(revertCauses)),
+  /** The same in words. */
   reason: v.optional(v.string()),
   decided: v.optional(v.string()),
   text: v.string(),
@@ -36,12 +55,6 @@ export type Caller = v.InferOutput<typeof Caller>
 
 /** One configuration that was applied. */
 export type HistoryEntry = v.InferOutput<typeof Entry>
-
-/** Why a configuration was reverted that cut the machine off. */
-export const notReached = 'the machine was not reached after it'
-
-/** Why the first configuration of a machine was removed. */
-export const notInstalled = 'the machine could not be installed with it'
 
 /** The machine itself as the author. */
 export const itself: Caller = { roles: [], peer: '', actor: 'machine' }
@@ -80,16 +93,16 @@ export class ConfigHistory {
     return id
   }
 
-  /** Records the outcome of an entry. */
-  async decide(id: number, outcome: 'confirmed' | 'reverted', decided: Date, reason?: string): Promise<void> {
-    const entries = this.list()
-    await this.#write(entries.map((entry) => (entry.id === id ? { ...entry, outcome, decided: decided.toISOString(), reason } : entry)))
+  /** Records the outcome of an entry; a reverted one has a cause. */
+  async decide(id: number, outcome: 'confirmed' | 'reverted', decided: Date, cause?: RevertCause): Promise<void> {
+    const decision = { outcome, decided: decided.toISOString(), cause, reason: cause && revertReasons[cause] }
+    await this.#write(this.list().map((entry) => (entry.id === id ? { ...entry, ...decision } : entry)))
   }
 
   /** Reverts pending entries without a current trial: the machine stopped before they took effect. */
   async decideLost(pending: number | undefined, decided: Date): Promise<void> {
     for (const { id, outcome } of this.list())
-      if (outcome === 'pending' && id !== pending) await this.decide(id, 'reverted', decided, 'the machine restarted before it was kept')
+      if (outcome === 'pending' && id !== pending) await this.decide(id, 'reverted', decided, 'unkept')
   }
 
   #write(entries: readonly HistoryEntry[]): Promise<void> {

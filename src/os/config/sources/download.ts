@@ -1,5 +1,7 @@
 /** A configuration fetched over HTTP(S). */
+
 import type { Store } from '../../../cosi/store.ts'
+import { boundedBody } from '../../../wire/http/bounded-body.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { type Look, largestConfig } from './source.ts'
 import { fillVariables } from './variables.ts'
@@ -20,20 +22,11 @@ export async function download(address: string, store: Store, { signal, log }: L
     await response.body?.cancel()
     throw new Error(`fetch "${shown}": the server answered ${response.status}${response.statusText ? ` ${response.statusText}` : ''}`)
   }
-  const pieces: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const piece of (response.body ?? []) as unknown as AsyncIterable<Uint8Array>) {
-      size += piece.length
-      if (size > largestConfig) break
-      pieces.push(piece)
-    }
-  } catch (error) {
+  const body = await boundedBody(response, largestConfig).catch((error) => {
     throw new Error(`fetch "${shown}": ${signal.aborted ? 'it did not end in time' : reason(error)}`)
-  }
-  if (size > largestConfig) throw new Error(`fetch "${shown}": larger than ${largestConfig} bytes`)
-  if (size === 0) throw new Error(`fetch "${shown}": the answer is empty`)
-  return Buffer.concat(pieces).toString()
+  })
+  if (body.length === 0) throw new Error(`fetch "${shown}": the answer is empty`)
+  return body.toString()
 }
 
 /** Without an address nothing can be downloaded. */

@@ -1,6 +1,8 @@
 /** Configurations on the kernel command line: base64 of zstd of YAML, in any number of pieces. */
+
 import { zstdDecompressSync } from 'node:zlib'
 import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import { largestConfig, type Source } from './source.ts'
 
 /** Read before the platform's. */
@@ -24,7 +26,7 @@ export function decodeInline(value: string, parameter: string): string {
   try {
     return zstdDecompressSync(Buffer.from(value, 'base64'), { maxOutputLength: largestConfig }).toString()
   } catch (error) {
-    const long = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    const long = failedWith(error, 'ERR_BUFFER_TOO_LARGE')
     throw new Error(
       long
         ? `read "${parameter}": larger than ${largestConfig} bytes`

@@ -22,7 +22,7 @@ export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Con
       const given = registries.get('registries')?.spec
       if (!given) return
       const lowerOomScores = capabilities.capabilities().effective.includes('sys_resource')
-      const users = (declared(config.get('v1alpha1'))?.machine.files ?? []) as { path?: string; content?: string }[]
+      const users = declared(config.get('v1alpha1'))?.machine.files ?? []
       const parts = users.filter(({ path }) => path === customization).map(({ content = '' }) => ({ name: customization, text: content }))
       const merged = mergeParts(basePart({ lowerOomScores }), [{ name: '01-registries.part', text: registriesPart(given) }, ...parts])
       files.put('cri/containerd.toml', file(mainFile))

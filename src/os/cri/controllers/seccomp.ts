@@ -14,8 +14,8 @@ export const configSeccompProfiles: Controller = defineController({
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
   outputs: { profiles: exclusive(SeccompProfile) },
   reconcile({ config, profiles }) {
-    const given = (declared(config.get('v1alpha1'))?.machine.seccompProfiles ?? []) as { name: string; value?: Record<string, unknown> }[]
-    for (const { name, value = {} } of given) profiles.put(name, { name, value })
+    const given = declared(config.get('v1alpha1'))?.machine.seccompProfiles ?? []
+    for (const { name, value = {} } of given) if (name) profiles.put(name, { name, value })
   },
 })
 

@@ -26,7 +26,7 @@ export const observePciDevices = ({ files }: { files: Pick<Kernel['files'], 'exi
           subclass_id: `0x${code.slice(2, 4)}`,
           vendor_id: `0x${value('vendor')}`,
           product_id: `0x${value('device')}`,
-          ...(driver ? { driver } : {}),
+          ...(driver && { driver }),
         })
       }
     },

@@ -21,7 +21,7 @@ export const observeSystemInfo = ({ files }: { files: Pick<Kernel['files'], 'exi
     reconcile({ meta, system, processors, memory }) {
       const found = files.exists(tables) ? readFirmwareTables(files.read(tables)) : undefined
       const uuid = meta.get(uuidOverride)?.spec.value ?? found?.system?.uuid
-      if (found?.system || uuid) system.put('systeminformation', { ...found?.system, ...(uuid ? { uuid } : {}) })
+      if (found?.system || uuid) system.put('systeminformation', { ...found?.system, ...(uuid && { uuid }) })
       for (const [id, spec] of found?.processors ?? []) processors.put(id, spec)
       for (const [id, spec] of found?.memory ?? []) memory.put(id, spec)
     },

@@ -25,11 +25,11 @@ export const configKubeSpan: Controller = defineController({
       sharedSecret: secret ?? '',
       forceRouting: allowDownPeerBypass !== true,
       advertiseKubernetesNetworks: advertiseKubernetesNetworks === true,
-      ...(mtu ? { mtu } : {}),
-      ...(filters?.endpoints?.length ? { endpointFilters: filters.endpoints } : {}),
+      ...(mtu && { mtu }),
+      ...(filters?.endpoints?.length && { endpointFilters: filters.endpoints }),
       harvestExtraEndpoints: harvestExtraEndpoints === true,
-      ...(announced.length > 0 ? { extraEndpoints: announced } : {}),
-      ...(filters?.excludeAdvertisedNetworks?.length ? { excludeAdvertisedNetworks: filters.excludeAdvertisedNetworks } : {}),
+      ...(announced.length > 0 && { extraEndpoints: announced }),
+      ...(filters?.excludeAdvertisedNetworks?.length && { excludeAdvertisedNetworks: filters.excludeAdvertisedNetworks }),
     })
   },
 })

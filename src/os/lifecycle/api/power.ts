@@ -26,7 +26,7 @@ export const powerMethods = (machine: Machine): Method[] => [
       labels: systemPartitionsToWipe.filter(({ wipe }) => wipe).map(({ label }) => label),
       disks: userDisksToWipe,
     })
-    const quorum = graceful && hasEtcd(machine) ? await quorumWithoutSelf(machine, 'leaves') : undefined
+    const quorum = graceful && hasEtcd(machine) ? await quorumWithoutSelf(machine, 'leaving') : undefined
     if (quorum && !quorum.holds) throw new RpcError('FailedPrecondition', `reset: ${quorum.text}: the cluster would lose its majority`)
     return { messages: [{ actorId: beginSequence(machine, 'reset', resetPhases(machine, { graceful, reboot, ...target })) }] }
   }),

@@ -14,15 +14,16 @@ export const observeBootPhases = (phases: Pick<PhaseLog, 'list' | 'subscribe'>):
       signal.addEventListener('abort', phases.subscribe(wake))
     },
     reconcile({ steps }) {
-      for (const [index, { sequence, phase, tasks, began, took, error }] of phases.list().entries())
+      for (const [index, { sequence, phase, tasks, began, took, error, code }] of phases.list().entries())
         steps.put(`${String(index).padStart(digits, '0')}-${sequence}-${phase}`, {
           sequence,
           phase,
           tasks: [...tasks],
           state: took === undefined ? 'running' : error === undefined ? 'done' : 'failed',
           began: seconds(began),
-          ...(took === undefined ? {} : { took: seconds(took) }),
-          ...(error === undefined ? {} : { error }),
+          ...(took !== undefined && { took: seconds(took) }),
+          ...(error !== undefined && { error }),
+          ...(code && { code }),
         })
     },
   })

@@ -28,15 +28,16 @@ import { isInstalled, startSource } from '../slots/boot-disk.ts'
 import { Grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
 import { SystemdBoot } from '../slots/systemd-boot.ts'
+import type { Writing } from '../system-changes.ts'
 import { writeFirmwareEntry } from './boot-entry.ts'
 import { installPartitions, ownParameters, unfinished } from './layout.ts'
 import { type InstallPlan, type InstallSettings, planInstall } from './plan.ts'
 
-type Installing = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'spawn' | 'meta'>
+type Installing = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'spawn' | 'meta' | 'systemChanges'>
 
 /** `machine.install` of the active configuration. */
 export function installSettings({ store }: Pick<Machine, 'store'>): InstallSettings {
-  return (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.install ?? {}) as InstallSettings
+  return declared(store.get(MachineConfig, 'v1alpha1'))?.machine.install ?? {}
 }
 
 /** Why this machine cannot be installed as configured, in one line; undefined if it can, or is installed already. */
@@ -93,22 +94,15 @@ export async function releaseToInstall(
   }
 }
 
-let busy = false
-
 /** Installs a release on the selected disk. Nothing is written before the release is verified and the disk is checked. */
-export async function installOn(
+export function installOn(
   machine: Installing,
   settings: InstallSettings,
   release: Release,
   { signal, report }: { signal: AbortSignal; report: (message: string) => void },
 ): Promise<InstallPlan> {
-  if (busy) throw new ReleaseError('an installation of this machine is in progress: wait until it is done')
-  busy = true
-  try {
-    return await installing(machine, settings, release, { signal, report })
-  } finally {
-    busy = false
-  }
+  const refusal = (running: Writing) => new ReleaseError(`an ${running} of this machine is in progress: wait until it is done`)
+  return machine.systemChanges.exclusively('installation', () => installing(machine, settings, release, { signal, report }), refusal)
 }
 
 async function installing(

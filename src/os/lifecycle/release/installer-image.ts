@@ -3,7 +3,7 @@
  * their offsets within the layers.
  */
 import { type ImageDocument, parseImageDocument } from '../../../oci/image-document.ts'
-import { findTarPlaces } from '../../../oci/tar-places.ts'
+import { findTarPlaces } from '../../../wire/tar/read.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError, type ReleaseFiles } from './release.ts'
 

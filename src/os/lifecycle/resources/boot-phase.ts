@@ -24,5 +24,7 @@ export const BootPhase = defineResource({
     began: v.string(),
     took: v.optional(v.string()),
     error: v.optional(v.string()),
+    /** The errno name of the system call that failed. */
+    code: v.optional(v.string()),
   }),
 })

@@ -6,6 +6,7 @@ import { FatVolume } from '../../../wire/fat/volume.ts'
 import { known, laidOut, readDiskTable } from '../../block/public.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import type { Kernel } from '../../kernel.ts'
+import type { SystemChanges } from '../system-changes.ts'
 import { slotOfEntryId } from './boot-entry.ts'
 import { Grub } from './grub.ts'
 import { type BootLoader, type BootState, type Slot, SlotError } from './slot.ts'
@@ -36,17 +37,11 @@ export function startedFromDisk({ kernel: { files }, store }: BootDiskDependenci
   return disk !== undefined && (!source?.startsWith('/dev/') ? source !== 'initramfs' : source.startsWith(disk))
 }
 
-let turn: Promise<unknown> = Promise.resolve()
-
 /** Runs `work` with the boot loader of the system disk, exclusively. Throws SlotError if there is none. */
-export function withBootLoader<T>(
-  deps: BootDiskDependencies,
+export const withBootLoader = <T>(
+  deps: BootDiskDependencies & { readonly systemChanges: Pick<SystemChanges, 'inTurn'> },
   work: (loader: BootLoader, running: Slot | undefined) => Promise<T>,
-): Promise<T> {
-  const mine = turn.then(() => alone(deps, work))
-  turn = mine.catch(() => {})
-  return mine
-}
+): Promise<T> => deps.systemChanges.inTurn(() => alone(deps, work))
 
 async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, running: Slot | undefined) => Promise<T>): Promise<T> {
   const disk = deps.store.get(SystemDisk, 'system-disk')?.spec.devPath

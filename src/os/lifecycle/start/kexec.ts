@@ -10,13 +10,13 @@ const folder = '/run/ichor/kexec'
  * Loads the next kernel by kexec, which skips the firmware and saves minutes on large machines. A trial is left to the boot
  * loader, which counts its boots, and a UEFI machine to its firmware, which verifies the kernel. A failed load is only logged.
  */
-export const kexecPrepare = ({ kernel, store }: Machine): Task => ({
+export const kexecPrepare = ({ kernel, store, systemChanges }: Machine): Task => ({
   name: 'kexecPrepare',
   async run({ log }) {
     const { files, reboot } = kernel
     if (!isInstalled({ store })) return
     try {
-      const start = await withBootLoader({ kernel, store }, async (loader, running) => {
+      const start = await withBootLoader({ kernel, store, systemChanges }, async (loader, running) => {
         const { good, next, trial } = await loader.state()
         return trial || next !== good || !next || next !== running ? undefined : loader.start?.(next)
       })

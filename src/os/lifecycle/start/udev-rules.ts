@@ -14,7 +14,7 @@ const settleTime = 30
 export const writeUdevRules = ({ kernel: { files }, store, spawn }: Pick<Machine, 'kernel' | 'store' | 'spawn'>): Task => ({
   name: 'writeUdevRules',
   async run({ log, signal }) {
-    const rules = (declared(store.get(MachineConfig, 'v1alpha1'))?.machine.udev?.rules ?? []) as string[]
+    const rules = declared(store.get(MachineConfig, 'v1alpha1'))?.machine.udev?.rules ?? []
     if (rules.length === 0) return
     try {
       files.mkdirAll(rulesFile.slice(0, rulesFile.lastIndexOf('/')))

@@ -27,7 +27,7 @@ export interface UpgradePlan {
 }
 
 /** The dependencies of an upgrade. */
-export type Upgrading = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'meta' | 'service'>
+export type Upgrading = Pick<Machine, 'kernel' | 'store' | 'supervisor' | 'version' | 'log' | 'meta' | 'service' | 'systemChanges'>
 
 /** Number of Kubernetes minor versions a release supports, including its own. */
 const servedMinors = 6
@@ -84,7 +84,7 @@ export async function planUpgrade(
     ),
   )
   if (hasEtcd(machine)) {
-    const { holds, text } = await quorumWithoutSelf(machine, 'is away')
+    const { holds, text } = await quorumWithoutSelf(machine, 'away')
     findings.push(holds ? fine('etcd', text) : against('etcd', text))
   }
   findings.push(

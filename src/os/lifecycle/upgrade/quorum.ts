@@ -21,7 +21,7 @@ export function hasEtcd({ store, supervisor }: Dependencies): boolean {
 }
 
 /** What this node is about to do: go offline as a member, or leave etcd. */
-export type Going = 'is away' | 'leaves'
+export type Going = 'away' | 'leaving'
 
 /** Checks that a majority of voting members answers without this node, by querying each of the others. */
 export async function quorumWithoutSelf({ store }: Pick<Dependencies, 'store'>, going: Going): Promise<Quorum> {
@@ -52,7 +52,7 @@ export async function quorumWithoutSelf({ store }: Pick<Dependencies, 'store'>, 
 export function judge(others: readonly { name: string; healthy: boolean }[], votes: boolean, going: Going): Quorum {
   if (others.length === 0)
     return { holds: true, text: 'etcd has no other voting member: the Kubernetes API is unavailable while this node reboots' }
-  const voters = others.length + (votes && going === 'is away' ? 1 : 0)
+  const voters = others.length + (votes && going === 'away' ? 1 : 0)
   const needed = Math.floor(voters / 2) + 1
   const healthy = others.filter((other) => other.healthy).length
   const unhealthy = others.filter((other) => !other.healthy).map(({ name }) => name)

@@ -11,7 +11,10 @@ import { dropClaim } from './claim.ts'
 import { forgetFailure, recordFailure, recordTrial, type Trial, trialOf } from './records.ts'
 
 /** Dependencies for watching a trial. */
-export type TrialDependencies = Pick<Machine, 'clock' | 'kernel' | 'store' | 'supervisor' | 'log' | 'meta' | 'service' | 'version'>
+export type TrialDependencies = Pick<
+  Machine,
+  'clock' | 'kernel' | 'store' | 'supervisor' | 'log' | 'meta' | 'service' | 'version' | 'systemChanges'
+>
 
 /** The outcome of a trial; `none` if there was none. */
 export type Outcome = 'none' | 'good' | 'back'

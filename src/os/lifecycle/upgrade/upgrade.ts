@@ -8,6 +8,7 @@ import { filesFor, type Release, slotRelease, verifyFiles } from '../release/rel
 import { withBootLoader } from '../slots/boot-disk.ts'
 import type { Slot } from '../slots/slot.ts'
 import { otherSlot } from '../slots/slot.ts'
+import type { Writing } from '../system-changes.ts'
 import { claimant, dropClaim, takeClaim } from './claim.ts'
 import { planUpgrade, type UpgradePlan, type Upgrading } from './prepare.ts'
 import { hasEtcd } from './quorum.ts'
@@ -45,8 +46,6 @@ export interface WrittenUpgrade {
   withdraw(): Promise<void>
 }
 
-let busy = false
-
 /** Finds a release and checks it. */
 export async function examine(
   machine: Upgrading,
@@ -61,15 +60,11 @@ export async function examine(
 }
 
 /** Verifies a release completely and writes it; the machine keeps running. Throws UpgradeRefused or ReleaseError if nothing was changed. */
-export async function writeUpgrade(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
-  if (busy) throw new UpgradeRefused('another upgrade of this node is in progress: wait until it is done')
-  busy = true
-  try {
-    return await writing(machine, reference, options)
-  } finally {
-    busy = false
-  }
+export function writeUpgrade(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
+  return machine.systemChanges.exclusively('upgrade', () => writing(machine, reference, options), inProgress)
 }
+
+const inProgress = (running: Writing) => new UpgradeRefused(`another ${running} of this node is in progress: wait until it is done`)
 
 async function writing(machine: Upgrading, reference: string, options: UpgradeOptions): Promise<WrittenUpgrade> {
   const { report, signal } = options
@@ -126,7 +121,8 @@ async function writing(machine: Upgrading, reference: string, options: UpgradeOp
 
 /** Rolls back: puts the other slot on trial. Throws UpgradeRefused. */
 export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; version: string }> {
-  if (busy) throw new UpgradeRefused('an upgrade of this node is in progress: wait until it is done')
+  const { writing: running } = machine.systemChanges
+  if (running) throw inProgress(running)
   return withBootLoader(machine, async (loader, running) => {
     const state = await loader.state()
     const slot = otherSlot(running ?? state.good ?? 'a')

@@ -3,6 +3,7 @@ import { operators, serverStream } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import { linkType, pcapHeader, pcapRecord } from '../../../wire/packet/pcap.ts'
+import { gathered } from '../../gathered.ts'
 import type { Kernel } from '../../kernel.ts'
 
 const maxSnap = 65536
@@ -50,7 +51,7 @@ export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 
         const taken = waiting
         waiting = []
         size = 0
-        for (const bytes of joined(taken)) yield { bytes }
+        for await (const bytes of gathered(taken, chunk)) yield { bytes }
         open.resume()
       }
     } finally {
@@ -58,20 +59,6 @@ export const packetCapture = ({ capture, files, net }: Pick<Kernel, 'capture' | 
       open.close()
     }
   })
-
-function* joined(records: readonly Uint8Array[]): Generator<Uint8Array> {
-  let part: Uint8Array[] = []
-  let size = 0
-  for (const record of records) {
-    part.push(record)
-    size += record.length
-    if (size < chunk) continue
-    yield Buffer.concat(part)
-    part = []
-    size = 0
-  }
-  if (size > 0) yield Buffer.concat(part)
-}
 
 function indexOf({ openNetwork }: Kernel['net'], name: string): number {
   using network = openNetwork()

@@ -1,6 +1,7 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
+import { hostPrefix } from '../../../wire/prefix.ts'
 import { declared, find, findAll, podSubnets, serviceSubnets } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -53,7 +54,7 @@ export const configFirewall: Controller = defineController({
       accept({ matchSourceAddress: { includeSubnets: inside } }),
     ]
     const rules = documents.map((document) => ruleOf(document, block))
-    const own = (addresses.get('routed-no-k8s') ?? addresses.get('routed'))?.spec.addresses.map(single) ?? []
+    const own = (addresses.get('routed-no-k8s') ?? addresses.get('routed'))?.spec.addresses.map(hostPrefix) ?? []
     const chains = { type: 'filter', priority: 'mangle' } as const
     chain.put('ingress', { ...chains, hook: 'input', policy: block ? 'drop' : 'accept', rules: [...always, ...rules] })
     if (own.length === 0) return
@@ -71,8 +72,6 @@ export const configFirewall: Controller = defineController({
   },
 })
 
-const single = (address: string) => `${address.split('/')[0]}/${address.includes(':') ? 128 : 32}`
-
 /** With default action block, a rule accepts its sources. With default action accept, it drops all other sources. */
 function ruleOf({ portSelector = {}, ingress = [] }: DocumentOf<typeof NetworkRuleConfig>, block: boolean): Rule {
   const { protocol = 'tcp', ports = [] } = portSelector
@@ -80,11 +79,11 @@ function ruleOf({ portSelector = {}, ingress = [] }: DocumentOf<typeof NetworkRu
   const sources = {
     includeSubnets: ingress.flatMap(({ subnet }) => (subnet ? [subnet] : [])),
     excludeSubnets: ingress.flatMap(({ except }) => (except ? [except] : [])),
-    ...(block ? {} : { invert: true }),
+    ...(!block && { invert: true }),
   }
   return {
     matchSourceAddress: sources,
-    matchLayer4: { protocol, ...(protocol === 'tcp' || protocol === 'udp' ? { matchDestinationPort: { ranges } } : {}) },
+    matchLayer4: { protocol, ...((protocol === 'tcp' || protocol === 'udp') && { matchDestinationPort: { ranges } }) },
     verdict: block ? 'accept' : 'drop',
   }
 }

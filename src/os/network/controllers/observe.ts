@@ -1,4 +1,5 @@
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import type { Kernel } from '../../kernel.ts'
 import { onChange } from '../kernel-events.ts'
 import {
@@ -32,8 +33,8 @@ export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'fi
       using network = net.openNetwork()
       for (const link of network.links())
         status.put(link.name, {
-          ...(link.alias ? { alias: link.alias } : {}),
-          ...(link.alternativeNames.length > 0 ? { altNames: link.alternativeNames } : {}),
+          ...(link.alias && { alias: link.alias }),
+          ...(link.alternativeNames.length > 0 && { altNames: link.alternativeNames }),
           index: link.index,
           type: linkTypeName(link.type),
           linkIndex: link.parent ?? 0,
@@ -43,14 +44,14 @@ export const observeLinks = ({ net, files, wireguard }: Pick<Kernel, 'net' | 'fi
           broadcastAddr: link.broadcastAddress,
           mtu: link.mtu,
           queueDisc: link.queueDiscipline,
-          ...(link.master ? { masterIndex: link.master } : {}),
+          ...(link.master && { masterIndex: link.master }),
           operationalState: operationalStateName(link.operationalState),
           kind: link.kind,
           slaveKind: link.slaveKind,
           linkState: link.carrier,
           ...hardwareOf(files, link),
           ...shownData(link.kind, link.data),
-          ...(link.kind === 'wireguard' ? { wireguard: shownWireguard(wireguard.wireguardDevice(link.index)) } : {}),
+          ...(link.kind === 'wireguard' && { wireguard: shownWireguard(wireguard.wireguardDevice(link.index)) }),
         })
     },
   })
@@ -70,10 +71,10 @@ export const observeAddresses = ({ net }: Pick<Kernel, 'net'>): Controller =>
         if (linkName === undefined) continue // removed between the two reads; its removal triggers a reconcile
         status.put(`${linkName}/${address.address}`, {
           address: address.address,
-          ...(address.local && address.local !== address.address.split('/')[0] ? { local: address.local } : {}),
-          ...(address.broadcast ? { broadcast: address.broadcast } : {}),
-          ...(address.anycast ? { anycast: address.anycast } : {}),
-          ...(address.multicast ? { multicast: address.multicast } : {}),
+          ...(address.local && address.local !== addressOnly(address.address) && { local: address.local }),
+          ...(address.broadcast && { broadcast: address.broadcast }),
+          ...(address.anycast && { anycast: address.anycast }),
+          ...(address.multicast && { multicast: address.multicast }),
           linkIndex: address.link,
           linkName,
           family: familyName(address.family),
@@ -109,14 +110,14 @@ export const observeRoutes = ({ net }: Pick<Kernel, 'net'>): Controller =>
           dst: route.destination ?? '',
           src: route.preferredSource ?? '',
           gateway: route.gateway ?? '',
-          ...(route.link === undefined ? {} : { outLinkIndex: route.link, outLinkName: linkName }),
+          ...(route.link !== undefined && { outLinkIndex: route.link, outLinkName: linkName }),
           table: routeTableName(route.table),
           priority: route.priority,
           scope: scopeName(route.scope),
           type: routeTypeName(route.type),
           flags: routeFlagNames(route.flags),
           protocol: routeProtocolName(route.protocol),
-          ...(route.mtu ? { mtu: route.mtu } : {}),
+          ...(route.mtu && { mtu: route.mtu }),
         })
       }
     },

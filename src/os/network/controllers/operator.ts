@@ -1,22 +1,24 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import { merge, strongest } from '../../../cosi/merge.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { MachineStatus } from '../../runtime/resources/machine-status.ts'
 import { type BootNetwork, silentBoot } from '../boot-network.ts'
+import { configOutputs } from '../config-outputs.ts'
 import { defaultMetric, operatorSpecs, routeId } from '../declared-specs.ts'
 import { configuredLinks } from '../link/configured.ts'
 import { physicalLinks } from '../link/names.ts'
 import { type Findings, machineClock, type Operator } from '../operators/operator.ts'
-import { AddressSpec, AddressStatus } from '../resources/address.ts'
+import { type AddressSpec, AddressStatus } from '../resources/address.ts'
 import { DeviceConfigSpec } from '../resources/device-config-spec.ts'
 import { HostnameSpec, HostnameStatus } from '../resources/hostname.ts'
 import { LinkSpec, LinkStatus } from '../resources/link.ts'
 import { OperatorSpec } from '../resources/operator-spec.ts'
-import { ResolverSpec } from '../resources/resolver.ts'
-import { RouteSpec } from '../resources/route.ts'
-import { TimeServerSpec } from '../resources/time-server.ts'
+import type { ResolverSpec } from '../resources/resolver.ts'
+import type { RouteSpec } from '../resources/route.ts'
+import type { TimeServerSpec } from '../resources/time-server.ts'
 
 /** Declares the operators of the configuration and the command line; on a machine also DHCP for each physical link without settings. */
 export const configOperators = ({ mode }: Pick<Kernel, 'mode'>, boot: BootNetwork = silentBoot): Controller =>
@@ -74,7 +76,6 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
   let present = new Map<string, string>()
   return defineController({
     name: 'network.OperatorSpecController',
-    effects: 'none',
     inputs: {
       specs: weak(OperatorSpec),
       links: weak(LinkStatus),
@@ -84,12 +85,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
       machine: weak(MachineStatus, { id: 'machine' }),
     },
     outputs: {
-      address: shared(AddressSpec, 'network-config'),
-      link: shared(LinkSpec, 'network-config'),
-      route: shared(RouteSpec, 'network-config'),
-      hostname: shared(HostnameSpec, 'network-config'),
-      resolver: shared(ResolverSpec, 'network-config'),
-      timeServer: shared(TimeServerSpec, 'network-config'),
+      ...configOutputs,
     },
     reconcile({ specs, links, addresses, name, names, machine, log, background, wakeIn, ...outputs }) {
       present = new Map(addresses.list().map(({ metadata, spec }) => [metadata.id, spec.flags]))
@@ -119,7 +115,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         put(outputs, id, spec.linkName, state.findings)
         const run = operators[spec.operator]
         if (!up || !run || !link) continue
-        background(`${id} ${state.carrier} ${key}`, (signal, wake) =>
+        background({ name: id, of: `${state.carrier} ${key}` }, (signal, wake) =>
           run({
             spec,
             link: { index: link.index, name: spec.linkName, hardwareAddress: link.hardwareAddr },
@@ -179,7 +175,7 @@ function linkLocal(addresses: readonly { spec: SpecOf<typeof AddressStatus> }[],
   const own = addresses.find(
     ({ spec }) => spec.linkName === name && spec.family === 'inet6' && spec.scope === 'link' && !/tentative|dadfailed/.test(spec.flags),
   )
-  return own?.spec.address.split('/')[0]
+  return own && addressOnly(own.spec.address)
 }
 
 interface Outputs {

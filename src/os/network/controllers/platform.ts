@@ -10,21 +10,18 @@ import { SystemInformation } from '../../hardware/resources/system-information.t
 import type { Kernel } from '../../kernel.ts'
 import { MetaKey } from '../../runtime/resources/meta.ts'
 import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
+import { configOutputs } from '../config-outputs.ts'
 import { routeId } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
 import type { Platform, PlatformTransport } from '../platform/platform.ts'
 import { readPlatformConfig } from '../platform/platform-config.ts'
 import { knownLinks } from '../platform/transport.ts'
-import { AddressSpec, AddressStatus } from '../resources/address.ts'
-import { HostnameSpec } from '../resources/hostname.ts'
-import { LinkSpec, LinkStatus } from '../resources/link.ts'
+import { AddressStatus } from '../resources/address.ts'
+import { LinkStatus } from '../resources/link.ts'
 import { NetworkStatus } from '../resources/network-status.ts'
 import { OperatorSpec } from '../resources/operator-spec.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 import { ProbeSpec } from '../resources/probe.ts'
-import { ResolverSpec } from '../resources/resolver.ts'
-import { RouteSpec } from '../resources/route.ts'
-import { TimeServerSpec } from '../resources/time-server.ts'
 
 /** META tag 10: network configuration of a machine without platform metadata. */
 const networkTag = '0x0a'
@@ -153,12 +150,7 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>,
     name: 'network.PlatformConfigApplyController',
     inputs: { config: weak(PlatformConfig) },
     outputs: {
-      address: shared(AddressSpec, 'network-config'),
-      link: shared(LinkSpec, 'network-config'),
-      route: shared(RouteSpec, 'network-config'),
-      hostname: shared(HostnameSpec, 'network-config'),
-      resolver: shared(ResolverSpec, 'network-config'),
-      timeServer: shared(TimeServerSpec, 'network-config'),
+      ...configOutputs,
       operator: shared(OperatorSpec, 'network-config'),
       probe: shared(ProbeSpec, 'network-config'),
       external: shared(AddressStatus),
@@ -167,7 +159,7 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>,
     reconcile({ config, address, link, route, hostname, resolver, timeServer, operator, probe, external, metadata }) {
       const found = (config.get('active') ?? config.get('cached'))?.spec
       if (given) hostname.put('platform/hostname', { ...splitName(given), layer: 'platform' })
-      metadata.put('platformmetadata', { platform, ...(given ? { hostname: given } : {}), ...found?.metadata })
+      metadata.put('platformmetadata', { platform, ...(given && { hostname: given }), ...found?.metadata })
       if (!found) return
       for (const spec of found.addresses) address.put(`platform/${spec.linkName}/${spec.address}`, spec)
       for (const spec of found.links) link.put(`platform/${spec.name}`, spec)

@@ -43,7 +43,7 @@ export const runProbes = (connect: Connect): Controller => {
       const desired = specs.list()
       for (const id of found.keys()) if (!desired.some(({ metadata }) => metadata.id === id)) found.delete(id)
       for (const { metadata, spec } of desired) {
-        background(`${metadata.id} ${JSON.stringify(spec)}`, async (signal, wake) => {
+        background({ name: metadata.id, of: JSON.stringify(spec) }, async (signal, wake) => {
           let failures = 0
           const report = (success: boolean, lastError: string) => {
             const before = found.get(metadata.id)

@@ -3,10 +3,12 @@
  * tried last, until it answers one of the periodic probes. An error response is returned only if no other server has a
  * better answer.
  */
+
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { within } from '../../../timing/within.ts'
 import { splitHostPort } from '../../../wire/host-port.ts'
+import { isIPv6 } from '../../../wire/prefix.ts'
 import { LengthReader, withLength } from './framing.ts'
 import { isTruncated, queryFor, readCode, readQuestion, responseCode } from './message.ts'
 
@@ -111,7 +113,7 @@ export class Upstreams {
 function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const { host, port } = placeOf(server)
-  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
   // A random id, from a port the kernel chooses, against spoofed answers.
   const own = queryFor(query, unguessable())
   const { id, key } = readQuestion(own)

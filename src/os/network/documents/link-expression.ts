@@ -40,13 +40,10 @@ const macText = (address: Uint8Array): string =>
     .toString('hex')
     .replaceAll(/..(?=.)/g, '$&:')
 
-let environment: CelEnvironment | undefined
+const environment = new CelEnvironment({
+  variables: { link },
+  functions: { 'glob(string, string): bool': matchesStars, 'mac(bytes): string': macText },
+})
 
 /** Compiles an expression that selects links; it runs on `{ link: LinkValues }`. Throws CelError. */
-export function linkCondition(expression: string): CelProgram<boolean> {
-  environment ??= new CelEnvironment({
-    variables: { link },
-    functions: { 'glob(string, string): bool': matchesStars, 'mac(bytes): string': macText },
-  })
-  return environment.condition(expression)
-}
+export const linkCondition = (expression: string): CelProgram<boolean> => environment.condition(expression)

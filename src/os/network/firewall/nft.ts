@@ -1,3 +1,4 @@
+import { runProgram } from '../../../supervise/run-program.ts'
 import type { Machine } from '../../area.ts'
 import type { PacketFilter } from '../controllers/firewall.ts'
 import { tableName } from './nft-script.ts'
@@ -20,10 +21,5 @@ const runNft =
   ({ spawn, kernel: { files } }: Pick<Machine, 'spawn'> & { kernel: Pick<Machine['kernel'], 'files'> }) =>
   async (script: string): Promise<void> => {
     await files.writeAtomic(scriptFile, script, { mode: 0o600 })
-    const child = spawn({ argv: [program, '-f', scriptFile], env: {}, cwd: '/' })
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
-    const output = await Promise.all(child.output.map((stream) => new Response(stream).text()))
-    const { code, signal } = await child.exited
-    clearTimeout(timer)
-    if (code !== 0) throw new Error(`set packet filter: ${signal ? `nft was killed by ${signal}` : output.join('').trim().split('\n')[0]}`)
+    await runProgram({ spawn }, [program, '-f', scriptFile], { timeout, purpose: 'set packet filter: nft' })
   }

@@ -96,7 +96,7 @@ function ofDevice(device: NetworkInterface, resolve: Resolve): DeclaredLink[] {
   const own = link(name, { mtu: device.mtu ?? 0, ...addressed(device) })
   if (device.bond) {
     own.kind = 'bond'
-    own.bond = { ...oldBond(device.bond), ...(device.bond.primary ? { primary: resolve(device.bond.primary) } : {}) }
+    own.bond = { ...oldBond(device.bond), ...(device.bond.primary && { primary: resolve(device.bond.primary) }) }
     own.members = (device.bond.interfaces ?? []).map(resolve)
   } else if (device.bridge) {
     own.kind = 'bridge'
@@ -128,18 +128,18 @@ function addressed(device: Addressed): Partial<DeclaredLink> {
     clientIdentifier,
   })
   const duid = (options.duidv6 ?? '').replaceAll(':', '')
+  const refused = device.vip?.equinixMetal ? 'equinixMetal' : device.vip?.hcloud ? 'hcloud' : undefined
   return {
     addresses: addresses.map((address) => ({ address: canonicalPrefix(address) })),
     routes: (device.routes ?? []).map((route) => routeOf({ ...route, destination: route.network })),
-    ...(device.dhcp && options.ipv4 !== false ? { dhcp4: settings({ clientIdentifier: 'mac' }) } : {}),
-    ...(device.dhcp && options.ipv6 === true
-      ? { dhcp6: settings(duid ? { clientIdentifier: 'duid', duidRawHex: duid } : { clientIdentifier: 'mac' }) }
-      : {}),
+    ...(device.dhcp && options.ipv4 !== false && { dhcp4: settings({ clientIdentifier: 'mac' }) }),
+    ...(device.dhcp &&
+      options.ipv6 === true && { dhcp6: settings(duid ? { clientIdentifier: 'duid', duidRawHex: duid } : { clientIdentifier: 'mac' }) }),
     vips: device.vip?.ip
       ? [
           {
             ip: canonicalIp(device.vip.ip),
-            ...(device.vip.equinixMetal ? { refused: 'equinixMetal' } : device.vip.hcloud ? { refused: 'hcloud' } : {}),
+            ...(refused && { refused }),
           },
         ]
       : [],
@@ -202,11 +202,11 @@ function fields(document: LinkFields): Partial<DeclaredLink> {
   return {
     up: document.up ?? true,
     mtu: document.mtu ?? 0,
-    ...(document.multicast === undefined ? {} : { multicast: document.multicast }),
-    ...(document.hardwareAddr ? { hardwareAddr: document.hardwareAddr.toLowerCase() } : {}),
+    ...(document.multicast !== undefined && { multicast: document.multicast }),
+    ...(document.hardwareAddr && { hardwareAddr: document.hardwareAddr.toLowerCase() }),
     addresses: (document.addresses ?? []).map(({ address = '', routePriority }) => ({
       address: canonicalPrefix(address),
-      ...(routePriority ? { priority: routePriority } : {}),
+      ...(routePriority && { priority: routePriority }),
     })),
     routes: (document.routes ?? []).map(routeOf),
   }
@@ -215,8 +215,8 @@ function fields(document: LinkFields): Partial<DeclaredLink> {
 function dhcp({ routeMetric, ignoreHostname, clientIdentifier = 'mac', duidRaw }: DocumentOf<typeof DHCPv4Config>): DhcpSettings {
   return {
     routeMetric: routeMetric ?? defaultMetric,
-    ...(ignoreHostname ? { skipHostnameRequest: true } : {}),
-    clientIdentifier: { clientIdentifier, ...(duidRaw ? { duidRawHex: duidRaw.replaceAll(':', '').toLowerCase() } : {}) },
+    ...(ignoreHostname && { skipHostnameRequest: true }),
+    clientIdentifier: { clientIdentifier, ...(duidRaw && { duidRawHex: duidRaw.replaceAll(':', '').toLowerCase() }) },
   }
 }
 

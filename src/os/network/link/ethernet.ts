@@ -51,16 +51,16 @@ const ports: Readonly<Record<number, string>> = {
 export function statusOf({ linkUp, port, speed, duplex, ours, peer, rings, channels, wake, features, featureNames }: Ethernet): Status {
   const names = (bits: Ethernet['ours']) => bits.flatMap(({ name, on }) => (on ? [name] : []))
   return {
-    ...(linkUp === undefined ? {} : { linkState: linkUp }),
-    ...(speed === undefined ? {} : { speedMbit: speed }),
+    ...(linkUp !== undefined && { linkState: linkUp }),
+    ...(speed !== undefined && { speedMbit: speed }),
     port: ports[port ?? 255] ?? 'Other',
     duplex: duplexes[duplex ?? 255] ?? 'Unknown',
-    ...(names(ours).length > 0 ? { ourModes: names(ours) } : {}),
-    ...(names(peer).length > 0 ? { peerModes: names(peer) } : {}),
-    ...(rings && Object.keys(rings).length > 0 ? { rings: renamed(ringKeys, rings) } : {}),
-    ...(features ? { features: shownFeatures(features, featureNames) } : {}),
-    ...(channels && Object.keys(channels).length > 0 ? { channels: renamed(channelKeys, channels) } : {}),
-    ...(wake && wake.length > 0 ? { wakeOnLAN: wake.filter((mode) => mode !== 'arp') } : {}),
+    ...(names(ours).length > 0 && { ourModes: names(ours) }),
+    ...(names(peer).length > 0 && { peerModes: names(peer) }),
+    ...(rings && Object.keys(rings).length > 0 && { rings: renamed(ringKeys, rings) }),
+    ...(features && { features: shownFeatures(features, featureNames) }),
+    ...(channels && Object.keys(channels).length > 0 && { channels: renamed(channelKeys, channels) }),
+    ...(wake && wake.length > 0 && { wakeOnLAN: wake.filter((mode) => mode !== 'arp') }),
   }
 }
 
@@ -87,10 +87,10 @@ export function changeOf(spec: Spec, present: Ethernet, problems: string[]): Eth
   const channels = differing(channelKeys, spec.channels, present.channels, 'channels', problems)
   const features = changedFeatures(spec.features, present, problems)
   return {
-    ...(features ? { features } : {}),
-    ...(rings ? { rings } : {}),
-    ...(channels ? { channels } : {}),
-    ...(spec.wakeOnLan ? changedWake(spec.wakeOnLan, present.wake, problems) : {}),
+    ...(features && { features }),
+    ...(rings && { rings }),
+    ...(channels && { channels }),
+    ...(spec.wakeOnLan && changedWake(spec.wakeOnLan, present.wake, problems)),
   }
 }
 

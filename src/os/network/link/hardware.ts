@@ -35,10 +35,10 @@ export function hardwareOf(files: Files, { name, kind, type }: Pick<Link, 'name'
   const [vendorID, productID] = [read('device/vendor'), read('device/device')]
   const pci = /^0x[0-9a-f]{4}$/.test(vendorID) && /^0x[0-9a-f]{4}$/.test(productID)
   return {
-    ...(speed > 0 && speed !== unknownSpeed ? { speedMbit: speed } : {}),
+    ...(speed > 0 && speed !== unknownSpeed && { speedMbit: speed }),
     port: 'Other',
     duplex: duplex === 'full' ? 'Full' : duplex === 'half' ? 'Half' : 'Unknown',
-    ...(busPath ? { busPath, driver: last('device/driver') } : {}),
-    ...(pci ? { pciID: `${vendorID.slice(2)}:${productID.slice(2)}`.toUpperCase(), vendorID, productID } : {}),
+    ...(busPath && { busPath, driver: last('device/driver') }),
+    ...(pci && { pciID: `${vendorID.slice(2)}:${productID.slice(2)}`.toUpperCase(), vendorID, productID }),
   }
 }

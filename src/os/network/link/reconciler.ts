@@ -10,8 +10,8 @@ import { wireguardChange } from './wireguard.ts'
 type Spec = SpecOf<typeof LinkSpec>
 type Netlink = Pick<Network, 'links' | 'addLink' | 'setLink' | 'removeLink'>
 
-const UP = 1 // IFF_UP
-const MULTICAST = 0x1000 // IFF_MULTICAST
+const IFF_UP = 1
+const IFF_MULTICAST = 0x1000
 
 /** Bond settings that can change only while the bond is down, and those that can change only while it has no members. */
 const bondDown = new Set(['lacpRate', 'adLacpActive', 'adSelect', 'adActorSysPrio', 'adUserPortKey', 'tlbLogicalLb'])
@@ -117,9 +117,9 @@ export class LinkReconciler {
     network.addLink({
       name,
       kind,
-      ...(Object.keys(data).length > 0 ? { data } : {}),
-      ...(parent ? { parent: parent.index } : {}),
-      ...(hardwareAddr ? { hardwareAddress: hardwareAddr } : {}),
+      ...(Object.keys(data).length > 0 && { data }),
+      ...(parent && { parent: parent.index }),
+      ...(hardwareAddr && { hardwareAddress: hardwareAddr }),
     })
     this.#made.set(name, kind)
     this.#endpoints.delete(name)
@@ -131,9 +131,9 @@ export class LinkReconciler {
     const link = links.get(name)
     if (!link) return false
     const change = {
-      ...(mtu && link.mtu !== mtu ? { mtu } : {}),
-      ...(hardwareAddr && link.hardwareAddress !== hardwareAddr ? { hardwareAddress: hardwareAddr } : {}),
-      ...(multicast !== undefined && ((link.flags & MULTICAST) !== 0) !== multicast ? { multicast } : {}),
+      ...(mtu && link.mtu !== mtu && { mtu }),
+      ...(hardwareAddr && link.hardwareAddress !== hardwareAddr && { hardwareAddress: hardwareAddr }),
+      ...(multicast !== undefined && ((link.flags & IFF_MULTICAST) !== 0) !== multicast && { multicast }),
     }
     let changed = Object.keys(change).length > 0
     if (changed) {
@@ -183,14 +183,14 @@ export class LinkReconciler {
     if (link.master === master.index) return false
     log.info('adding link to master', { link: name, master: masterName })
     // A bond accepts only members that are down, and sets them up itself.
-    if (master.kind === 'bond' && (link.flags & UP) !== 0) network.setLink(name, { up: false })
+    if (master.kind === 'bond' && (link.flags & IFF_UP) !== 0) network.setLink(name, { up: false })
     network.setLink(name, { master: master.index })
     return true
   }
 
   #state(network: Netlink, { name, up }: Spec, links: Map<string, Link>, log: Logger): void {
     const link = links.get(name)
-    if (!link || ((link.flags & UP) !== 0) === up) return
+    if (!link || ((link.flags & IFF_UP) !== 0) === up) return
     log.info(up ? 'setting link up' : 'setting link down', { link: name })
     network.setLink(name, { up })
   }
@@ -227,7 +227,7 @@ function inOrderOfMaking(specs: readonly Spec[]): Spec[] {
 function rebond(network: Netlink, link: Link, data: LinkData, links: Map<string, Link>): void {
   const names = Object.keys(data)
   const empty = names.some((name) => bondEmpty.has(name))
-  const down = (empty || names.some((name) => bondDown.has(name))) && (link.flags & UP) !== 0
+  const down = (empty || names.some((name) => bondDown.has(name))) && (link.flags & IFF_UP) !== 0
   if (down) network.setLink(link.name, { up: false })
   if (empty) for (const { name, master } of links.values()) if (master === link.index) network.setLink(name, { master: 0 })
   network.setLink(link.name, { kind: 'bond', data })

@@ -38,13 +38,13 @@ export function wireguardChange(
     if (before && sameIPs && !move && before.keepalive === keepalive && before.presharedKey === presharedKey) continue
     if (before && before.endpoint !== '' && move)
       peers.push(now - before.lastHandshake > sessionEnd ? { publicKey, remove: true } : { publicKey, keepalive: 0 })
-    peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move ? { endpoint } : {}) })
+    peers.push({ publicKey, presharedKey, keepalive, allowedIPs, ...(move && { endpoint }) })
   }
   const change = {
-    ...(desired.privateKey && clamped(desired.privateKey) !== clamped(device.privateKey) ? { privateKey: desired.privateKey } : {}),
-    ...(desired.listenPort && desired.listenPort !== device.listenPort ? { listenPort: desired.listenPort } : {}),
-    ...(desired.firewallMark !== device.firewallMark ? { firewallMark: desired.firewallMark } : {}),
-    ...(peers.length > 0 ? { peers } : {}),
+    ...(desired.privateKey && clamped(desired.privateKey) !== clamped(device.privateKey) && { privateKey: desired.privateKey }),
+    ...(desired.listenPort && desired.listenPort !== device.listenPort && { listenPort: desired.listenPort }),
+    ...(desired.firewallMark !== device.firewallMark && { firewallMark: desired.firewallMark }),
+    ...(peers.length > 0 && { peers }),
   }
   return Object.keys(change).length > 0 ? { index: device.index, ...change } : undefined
 }

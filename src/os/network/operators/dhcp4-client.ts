@@ -6,11 +6,13 @@
  * A NAK, or a declined address that another host holds, restarts at discover. A previous lease is requested first
  * (INIT-REBOOT). Retry delays grow up to a minute while no server answers.
  */
+
 import type { Logger } from '../../../cosi/log.ts'
 import { type Dhcp4Message, dhcp4Type, newRequest } from '../../../wire/dhcp/dhcp4.ts'
 import { Dhcp4Options, type Dhcp4Route, dhcp4Option, optionAddresses, optionNumber } from '../../../wire/dhcp/dhcp4-options.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { parseMac } from '../../../wire/ip.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import type { Clock } from './operator.ts'
 
 /** A lease, with expiry times on the client's clock. */
@@ -112,7 +114,7 @@ export class Dhcp4Client {
       if (server === undefined || offer.message.yourAddress === '0.0.0.0') continue
       const lease = await this.#request(offer.message, server, signal)
       if (lease === 'refused') await this.#clock.sleep(this.#jitter(delay), signal)
-      else if (lease && (await this.#transport.taken(bare(lease.address), signal))) {
+      else if (lease && (await this.#transport.taken(addressOnly(lease.address), signal))) {
         this.#log.warn('declining leased address, another host holds it', { address: lease.address, server })
         this.#send(this.#message(dhcp4Type.decline, [requested(lease.address), [dhcp4Option.server, optionAddresses(server)]]), 'everybody')
         await this.#clock.sleep(afterDecline, signal)
@@ -161,8 +163,11 @@ export class Dhcp4Client {
         return undefined
       }
       const renewing = now < lease.rebindAt
-      const message = { ...this.#message(dhcp4Type.request, []), clientAddress: bare(lease.address) }
-      this.#send(message, renewing ? { address: lease.server, station: lease.serverStation, from: bare(lease.address) } : 'everybody')
+      const message = { ...this.#message(dhcp4Type.request, []), clientAddress: addressOnly(lease.address) }
+      this.#send(
+        message,
+        renewing ? { address: lease.server, station: lease.serverStation, from: addressOnly(lease.address) } : 'everybody',
+      )
       // RFC 2131 4.4.5: half of the remaining time, but at most once a minute
       const left = (renewing ? lease.rebindAt : lease.expiresAt) - now
       const delay = Math.min(left, Math.max(left / 2, 60_000))
@@ -174,7 +179,7 @@ export class Dhcp4Client {
       }
       const renewed = this.#leaseOf(answer)
       if (!renewed) continue
-      if (bare(renewed.address) !== bare(lease.address)) return renewed
+      if (addressOnly(renewed.address) !== addressOnly(lease.address)) return renewed
       lease = renewed
       this.#log.debug('lease renewed', { address: lease.address, seconds: this.#left(lease.expiresAt) })
       report(lease)
@@ -280,5 +285,4 @@ export class Dhcp4Client {
   #jitter = (milliseconds: number) => milliseconds * (0.9 + this.#random() * 0.2)
 }
 
-const bare = (address: string) => address.split('/')[0] ?? address
-const requested = (address: string): [number, Uint8Array] => [dhcp4Option.requestedAddress, optionAddresses(bare(address))]
+const requested = (address: string): [number, Uint8Array] => [dhcp4Option.requestedAddress, optionAddresses(addressOnly(address))]

@@ -39,7 +39,7 @@ export const dhcp4Operator =
         settings: {
           hardwareAddress: link.hardwareAddress,
           clientIdentifier: (clientIdentifier?.clientIdentifier ?? 'mac') as 'none' | 'mac' | 'duid',
-          ...(clientIdentifier?.duidRawHex ? { duid: Buffer.from(clientIdentifier.duidRawHex, 'hex') } : {}),
+          ...(clientIdentifier?.duidRawHex && { duid: Buffer.from(clientIdentifier.duidRawHex, 'hex') }),
           skipHostname: skipHostnameRequest,
         },
         transport: {
@@ -131,15 +131,13 @@ export function findingsOf(lease: Dhcp4Lease, linkName: string, metric: number):
     addresses: [{ address: lease.address, linkName, family, scope: 'global', flags: 'permanent', layer: 'operator' }],
     routes: [...new Map(routes.map((spec) => [`${spec.dst} ${spec.gateway}`, spec])).values()],
     mtu: lease.mtu,
-    ...(lease.hostname
-      ? {
-          hostname: {
-            hostname: dot < 0 ? lease.hostname : lease.hostname.slice(0, dot),
-            domainname: dot < 0 ? lease.domain : lease.hostname.slice(dot + 1),
-            layer: 'operator',
-          },
-        }
-      : {}),
+    ...(lease.hostname && {
+      hostname: {
+        hostname: dot < 0 ? lease.hostname : lease.hostname.slice(0, dot),
+        domainname: dot < 0 ? lease.domain : lease.hostname.slice(dot + 1),
+        layer: 'operator',
+      },
+    }),
     nameServers: lease.nameServers,
     searchDomains: lease.search.length > 0 ? lease.search : lease.domain ? [lease.domain] : [],
     timeServers: lease.timeServers,

@@ -1,4 +1,5 @@
 import { messageOf } from '../../../wire/error-message.ts'
+import { hostPrefix, isIPv6 } from '../../../wire/prefix.ts'
 import type { Elect } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { Findings, Operator } from './operator.ts'
@@ -16,8 +17,8 @@ export const vipOperator =
   async ({ spec, link, signal, log, clock, report, present }) => {
     if (!spec.vip) throw new TypeError('an operator of a shared address without its settings')
     const { ip, gratuitousARP } = spec.vip
-    const six = ip.includes(':')
-    const address = `${ip}/${six ? 128 : 32}`
+    const six = isIPv6(ip)
+    const address = hostPrefix(ip)
     const findings: Findings = {
       addresses: [
         {

@@ -1,6 +1,6 @@
 /** Builds platform network configurations from links, addresses and routes. */
 import { formatIp, parseIp } from '../../../wire/ip.ts'
-import { addressOnly } from '../../../wire/prefix.ts'
+import { addressOnly, maskLength } from '../../../wire/prefix.ts'
 import { addressSpecs, linkSpecs, operatorSpecs, routeSpecs } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
 import { canonicalDestination, canonicalPrefix } from '../link/canonical.ts'
@@ -52,7 +52,7 @@ export function platformNetwork(settings: PlatformSettings, known: readonly Know
     resolvers: servers.length + domains.length > 0 ? [{ dnsServers: servers, searchDomains: domains, layer }] : [],
     timeServers: timeServers.length > 0 ? [{ timeServers: unique(timeServers), layer }] : [],
     externalIPs: external,
-    ...(metadata ? { metadata } : {}),
+    ...(metadata && { metadata }),
   }
 }
 
@@ -87,12 +87,10 @@ export function withMask(address: string, mask: unknown): string {
   if (address.includes('/') || mask === undefined) return canonicalPrefix(address)
   const text = String(mask)
   if (/^\d{1,3}$/.test(text)) return canonicalPrefix(`${address}/${text}`)
-  const bits = text
-    .split('.')
-    .map((part) => Number(part).toString(2).padStart(8, '0'))
-    .join('')
-  if (!/^1*0*$/.test(bits) || bits.length !== 32) throw new PlatformConfigError(`network configuration: "${text}" is not a netmask`)
-  return canonicalPrefix(`${address}/${bits.lastIndexOf('1') + 1}`)
+  const bytes = parseIp(text)
+  const length = bytes && maskLength(bytes)
+  if (length === undefined) throw new PlatformConfigError(`network configuration: "${text}" is not a netmask`)
+  return canonicalPrefix(`${address}/${length}`)
 }
 
 /** A route of a declared link. */

@@ -1,4 +1,5 @@
 /** Lenient readers for untyped platform data. Errors are one line each. */
+import { isObject } from '../../../document/is-object.ts'
 import { PlatformConfigError } from './platform-config.ts'
 
 /** A mapping of unknown structure. */
@@ -9,7 +10,7 @@ const longest = 1 << 20
 /** Parses a JSON mapping. */
 export function readJson(text: string, what: string): Loose {
   const value = parse(text, what)
-  if (!isMapping(value)) throw new PlatformConfigError(`${what}: expected a mapping`)
+  if (!isObject(value)) throw new PlatformConfigError(`${what}: expected a mapping`)
   return value
 }
 
@@ -29,13 +30,11 @@ function parse(text: string, what: string): unknown {
   }
 }
 
-const isMapping = (value: unknown): value is Loose => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** A mapping; empty if the value is not one. */
-export const mappingOf = (value: unknown): Loose => (isMapping(value) ? value : {})
+export const mappingOf = (value: unknown): Loose => (isObject(value) ? value : {})
 
 /** The mappings in a list; empty if the value is not a list. */
-export const listOf = (value: unknown): Loose[] => (Array.isArray(value) ? value.filter(isMapping) : [])
+export const listOf = (value: unknown): Loose[] => (Array.isArray(value) ? value.filter(isObject) : [])
 
 /** A string or number as text; '' otherwise. */
 export const textOf = (value: unknown): string =>

@@ -1,9 +1,11 @@
 /** Network configuration from a platform: one form for all platforms, in the notation of its resource. */
+
 import * as v from 'valibot'
 import { LineCounter, parseDocument } from 'yaml'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { duplicateKey } from '../../../document/unique-keys.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import { familyOf } from '../../../wire/prefix.ts'
 import { canonicalDestination, canonicalPrefix } from '../link/canonical.ts'
 import { PlatformConfig } from '../resources/platform-config.ts'
 
@@ -45,7 +47,7 @@ export function readPlatformConfig(text: string, what = 'META key 10'): Platform
     return value
   }
   const text_ = (value: unknown) => (typeof value === 'string' ? value : '')
-  const family = (...texts: unknown[]) => (texts.some((value) => text_(value).includes(':')) ? 'inet6' : 'inet4')
+  const family = (...texts: unknown[]) => familyOf(texts.map(text_).join(''))
   const whole = {
     ...given,
     addresses: list('addresses').map((entry) => ({

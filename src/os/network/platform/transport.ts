@@ -1,6 +1,8 @@
 /** Access to platform metadata: bounded HTTP requests, and disks by label. */
+
 import type { Store } from '../../../cosi/store.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import { boundedBody } from '../../../wire/http/bounded-body.ts'
 import { DiscoveredVolume } from '../../block/resources/discovered-volume.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -45,7 +47,7 @@ export const knownLinks = (store: Pick<Store, 'list'>): KnownLink[] =>
       name: metadata.id,
       hardwareAddress: spec.permanentAddr || spec.hardwareAddr,
       index: spec.index,
-      ...(spec.driver ? { driver: spec.driver } : {}),
+      ...(spec.driver && { driver: spec.driver }),
     }))
 
 /** Fetches text. Returns undefined on 404. Throws a one-line error otherwise. */
@@ -72,18 +74,10 @@ export async function fetchText(
     if (response.status === 404 || response.status === 410) return undefined
     throw failed(`the server answered ${response.status}`)
   }
-  const pieces: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const piece of (response.body ?? []) as unknown as AsyncIterable<Uint8Array>) {
-      size += piece.length
-      if (size > longest) throw new RangeError(`larger than ${longest} bytes`)
-      pieces.push(piece)
-    }
-  } catch (error) {
+  const whole = await boundedBody(response, longest).catch((error) => {
     throw failed(limit.aborted ? 'response incomplete after timeout' : messageOf(error))
-  }
-  return Buffer.concat(pieces).toString()
+  })
+  return whole.toString()
 }
 
 type Disks = Pick<Dependencies, 'files' | 'mount' | 'store'>

@@ -2,24 +2,25 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { cidr, integer, layer } from '../../values.ts'
 
+const rule = {
+  family: v.string(),
+  src: cidr,
+  dst: cidr,
+  table: v.string(),
+  priority: integer,
+  action: v.string(),
+  iifName: v.optional(v.string()),
+  oifName: v.optional(v.string()),
+  fwMark: v.optional(integer),
+  fwMask: v.optional(integer),
+}
+
 /** A routing rule the kernel should have. */
 export const RoutingRuleSpec = defineResource({
   type: 'RoutingRuleSpecs.net.talos.dev',
   namespace: 'network',
   displayType: 'RoutingRuleSpec',
-  spec: v.object({
-    family: v.string(),
-    src: cidr,
-    dst: cidr,
-    table: v.string(),
-    priority: integer,
-    action: v.string(),
-    iifName: v.optional(v.string()),
-    oifName: v.optional(v.string()),
-    fwMark: v.optional(integer),
-    fwMask: v.optional(integer),
-    layer: layer,
-  }),
+  spec: v.object({ ...rule, layer }),
 })
 
 /** A routing rule the kernel has. */
@@ -29,16 +30,5 @@ export const RoutingRuleStatus = defineResource({
   displayType: 'RoutingRuleStatus',
   aliases: ['routingrule', 'routingrules'],
   columns: { Src: '{.src}', Dst: '{.dst}', Table: '{.table}', Priority: '{.priority}' },
-  spec: v.object({
-    family: v.string(),
-    src: cidr,
-    dst: cidr,
-    table: v.string(),
-    priority: integer,
-    action: v.string(),
-    iifName: v.optional(v.string()),
-    oifName: v.optional(v.string()),
-    fwMark: v.optional(integer),
-    fwMask: v.optional(integer),
-  }),
+  spec: v.object(rule),
 })

@@ -1,4 +1,5 @@
 import { type Controller, defineController, weak } from '../../../cosi/controller.ts'
+import { addressOnly } from '../../../wire/prefix.ts'
 import { HostnameStatus } from '../../network/resources/hostname.ts'
 import { NodeAddress } from '../../network/resources/node-address.ts'
 import type { LastProblem } from '../last-problem.ts'
@@ -40,7 +41,7 @@ export const reportStatus = (problem: Pick<LastProblem, 'text' | 'age' | 'onChan
       const { ready, unmetConditions } = status.status
       // Addresses of pods are known as such only when there is a cluster.
       const found = addresses.get('routed-no-k8s') ?? addresses.get('routed') ?? addresses.get('current')
-      const at = found?.spec.addresses.map((address) => address.split('/')[0]) ?? []
+      const at = found?.spec.addresses.map(addressOnly) ?? []
       const reasons = unmetConditions.map(({ name, reason }) => `${name} (${reason})`)
       const fresh = ready && problem.age !== undefined ? stale - problem.age : Number.POSITIVE_INFINITY
       const facts = [

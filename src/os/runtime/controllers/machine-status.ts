@@ -12,6 +12,7 @@ import { TimeStatus } from '../../time/resources/time-status.ts'
 import { MachineStatus } from '../resources/machine-status.ts'
 import { MaintenanceServiceRequest } from '../resources/maintenance-service.ts'
 import { Service } from '../resources/service.ts'
+import { unmetConditions } from '../unmet-conditions.ts'
 
 type Stage = SpecOf<typeof MachineStatus>['stage']
 
@@ -36,7 +37,7 @@ export const observeMachineStatus = ({ events, sequencer }: Pick<Machine, 'event
       network: weak(NetworkStatus),
       services: weak(Service),
       pods: weak(StaticPodStatus),
-      type: weak(MachineType),
+      machineType: weak(MachineType),
       nodename: weak(Nodename),
       node: weak(NodeStatus),
       maintenance: weak(MaintenanceServiceRequest),
@@ -48,43 +49,12 @@ export const observeMachineStatus = ({ events, sequencer }: Pick<Machine, 'event
       }
       background(follow, log, 'following events failed')
     },
-    reconcile({ time, network, services, pods, type, nodename, node, maintenance, status }) {
-      const unmetConditions: { name: string; reason: string }[] = []
-      const unmet = (name: string, reason: string) => unmetConditions.push({ name, reason })
-      if (!time.get('node')?.spec.synced) unmet('time', 'time is not synced')
-      const net = network.get('status')?.spec
-      if (!net) unmet('network', 'no network status is available')
-      else {
-        const missing = [
-          net.addressReady ? '' : 'address',
-          net.connectivityReady ? '' : 'connectivity',
-          net.hostnameReady ? '' : 'hostname',
-          net.etcFilesReady ? '' : 'etc-files',
-        ].filter(Boolean)
-        if (missing.length > 0) unmet('network', `waiting on: ${missing.join(', ')}`)
-      }
-      const ill = services.list().filter(({ spec }) => spec.running && !spec.healthy && !spec.unknown)
-      const known = type.get('machine-type')?.spec
-      const absent = known ? wanted(known).filter((id) => !services.get(id)?.spec.running) : []
-      const problems = [...absent.map((id) => `${id} not running`), ...ill.map(({ metadata }) => `${metadata.id} not healthy`)]
-      if (problems.length > 0) unmet('services', problems.join(', '))
-      const name = nodename.get('nodename')?.spec
-      if (name && !name.skipNodeRegistration) {
-        const seen = node.get(name.nodename)?.spec
-        if (!seen) unmet('nodeReady', `node "${name.nodename}" status is not available yet`)
-        else if (!seen.nodeReady) unmet('nodeReady', `node "${name.nodename}" is not ready`)
-      }
-      if (type.get('machine-type')?.spec !== 'worker') {
-        const unready = pods.list().filter(({ spec }) => !isReady(spec))
-        if (unready.length > 0) unmet('staticPods', unready.map(({ metadata }) => `${metadata.id} not ready`).join(', '))
-      }
+    reconcile({ maintenance, status, ...readers }) {
+      const unmet = unmetConditions(readers).map(({ name, reason }) => ({ name, reason }))
       const stage = maintenance.get('maintenance') ? 'maintenance' : (stages[sequencer.running ?? 'noop'] ?? 'running')
-      const spec = { stage, status: { ready: unmetConditions.length === 0, unmetConditions } }
+      const spec = { stage, status: { ready: unmet.length === 0, unmetConditions: unmet } }
       if (!Bun.deepEquals(status.get('machine')?.spec, spec))
-        events.publish('machine.MachineStatusEvent', {
-          stage: stageNumbers[stage],
-          status: { ready: spec.status.ready, unmetConditions },
-        })
+        events.publish('machine.MachineStatusEvent', { stage: stageNumbers[stage], status: spec.status })
       status.put('machine', spec)
     },
   })
@@ -99,13 +69,4 @@ const stageNumbers: Record<Stage, number> = {
   'shutting down': 6,
   resetting: 7,
   upgrading: 8,
-}
-
-function wanted(type: SpecOf<typeof MachineType>): string[] {
-  return ['apid', 'machined', 'kubelet', 'cri', ...(type === 'worker' ? [] : ['etcd', 'trustd'])]
-}
-
-function isReady(status: unknown): boolean {
-  const conditions = (status as { conditions?: { type: string; status: string }[] } | undefined)?.conditions ?? []
-  return conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
 }

@@ -22,7 +22,7 @@ export const observeSecurityState = ({
       const byte = (path: string, at: number) => (mode !== 'container' && files.exists(path) ? files.read(path)[at] : undefined)
       state.put('securitystate', {
         secureBoot: byte(secureBootVariable, 4) === 1,
-        ...(byte(signedModulesOnly, 0) === 'Y'.charCodeAt(0) ? { moduleSignatureEnforced: true } : {}),
+        ...(byte(signedModulesOnly, 0) === 'Y'.charCodeAt(0) && { moduleSignatureEnforced: true }),
       })
     },
   })

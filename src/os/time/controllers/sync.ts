@@ -2,6 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { milliseconds } from '../../../wire/duration.ts'
 import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { contacts } from '../../contacts.ts'
 import type { Kernel } from '../../kernel.ts'
 import { TimeServerStatus } from '../../network/resources/time-server.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
@@ -43,6 +44,7 @@ export const syncTime = (
   let reported = false
   return defineController({
     name: 'time.SyncController',
+    contacts: contacts.timeServers,
     inputs: {
       config: weak(MachineConfig, { id: 'v1alpha1' }),
       servers: weak(TimeServerStatus, { id: 'timeservers' }),

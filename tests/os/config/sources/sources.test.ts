@@ -83,7 +83,14 @@ function machine({
     (level: string) =>
     (message: string, fields: Record<string, unknown> = {}) =>
       void lines.push([level, message, ...Object.entries(fields).map(([key, value]) => `${key}=${value}`)].join(' '))
-  const log: Logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error'), with: () => log }
+  const log: Logger = {
+    debug: note('debug'),
+    info: note('info'),
+    warn: note('warn'),
+    error: note('error'),
+    resolved: note('info'),
+    with: () => log,
+  }
   const runtime = new (parts.runtime.constructor as typeof Runtime)(parts.store, { log, clock: makeClock({ now: () => parts.clock.now }) })
   running.push(runtime)
   const kernel = { mode, files: { ...parts.files, readText: () => cmdline, exists: () => false, mkdirAll: () => {}, ...files }, mount }

@@ -4,7 +4,8 @@ import { Store } from '../../../../src/cosi/store.ts'
 import type { Machine } from '../../../../src/os/area.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
 import { releaseMethods } from '../../../../src/os/lifecycle/api/release.ts'
-import { admits, type Role } from '../../../../src/rpc/server/method.ts'
+import { admits } from '../../../../src/rpc/server/method.ts'
+import type { Role } from '../../../../src/wire/x509/roles.ts'
 
 /** A machine booted from a medium without a release; any other request fails the test. */
 function machine({ installed }: { installed: boolean }): Machine {

@@ -13,6 +13,7 @@ import { ownParameters } from '../../../../src/os/lifecycle/install/layout.ts'
 import { folderFiles } from '../../../../src/os/lifecycle/release/installer-image.ts'
 import { openRelease, slotRelease } from '../../../../src/os/lifecycle/release/release.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { SystemChanges } from '../../../../src/os/lifecycle/system-changes.ts'
 import { FatVolume } from '../../../../src/wire/fat/volume.ts'
 import { SparseDisk } from '../../../support/sparse-disk.ts'
 import { releaseFiles, signingKey, writeTree } from '../release/installer.ts'
@@ -55,7 +56,13 @@ function machine({ uefi, size = 8 * gibibyte, sectorSize = 512 }: { uefi: boolea
       readTextIfThere: () => 'console=ttyS0 talos.config=http://10.0.0.1/config quiet',
     },
   }
-  const parts = { kernel, store, log: silent, meta: { use: async (device: string) => void used.push(device) } }
+  const parts = {
+    kernel,
+    store,
+    log: silent,
+    systemChanges: new SystemChanges(),
+    meta: { use: async (device: string) => void used.push(device) },
+  }
   return { disk, block, store, used, recorded, parts: parts as unknown as Parameters<typeof installOn>[0] }
 }
 

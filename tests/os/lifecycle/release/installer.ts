@@ -2,7 +2,8 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { formatManifest } from '../../../../src/oci/image-manifest.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../../../src/oci/tar.ts'
+import { tarPadding } from '../../../../src/wire/tar/format.ts'
+import { tarEnd, tarHeader } from '../../../../src/wire/tar/write.ts'
 
 /** A key that images are signed with, and its public half as machines have it. */
 export function signingKey() {
@@ -38,7 +39,7 @@ export function releaseFiles(version: string, key: Key, { arch = 'amd64', size =
 export function tarOf(files: ReadonlyMap<string, Uint8Array>): Buffer {
   const parts: Uint8Array[] = []
   for (const [path, bytes] of files)
-    parts.push(tarHeader({ path, type: 'file', mode: 0o644, size: bytes.length }), bytes, new Uint8Array(tarPadding(bytes.length)))
+    parts.push(tarHeader({ path, type: 'file', mode: 0o644, size: bytes.length }), bytes, tarPadding(bytes.length))
   return Buffer.concat([...parts, tarEnd])
 }
 

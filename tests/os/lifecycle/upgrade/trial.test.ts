@@ -9,6 +9,7 @@ import { Nodename } from '../../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../../src/os/kernel.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
 import { SystemdBoot } from '../../../../src/os/lifecycle/slots/systemd-boot.ts'
+import { SystemChanges } from '../../../../src/os/lifecycle/system-changes.ts'
 import { failuresOf, recordFailure, recordTrial, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { unmetConditions, watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
@@ -77,6 +78,7 @@ async function machine(running: 'a' | 'b', { up = ['machined', 'apid', 'containe
       log: silent,
       meta,
       service,
+      systemChanges: new SystemChanges(),
     } as unknown as Parameters<typeof watchTrial>[0],
   }
 }

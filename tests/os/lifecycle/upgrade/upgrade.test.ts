@@ -16,11 +16,12 @@ import { folderFiles } from '../../../../src/os/lifecycle/release/installer-imag
 import { openRelease } from '../../../../src/os/lifecycle/release/release.ts'
 import { Uploads } from '../../../../src/os/lifecycle/release/uploads.ts'
 import { withBootLoader } from '../../../../src/os/lifecycle/slots/boot-disk.ts'
+import { SystemChanges } from '../../../../src/os/lifecycle/system-changes.ts'
 import { failuresOf, trialOf } from '../../../../src/os/lifecycle/upgrade/records.ts'
 import { watchTrial } from '../../../../src/os/lifecycle/upgrade/trial.ts'
 import { beginRollback, examine, writeUpgrade } from '../../../../src/os/lifecycle/upgrade/upgrade.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
-import type { Role } from '../../../../src/rpc/server/method.ts'
+import type { Role } from '../../../../src/wire/x509/roles.ts'
 import { unfilled } from '../../../interop/always-filled.ts'
 import { SparseDisk } from '../../../support/sparse-disk.ts'
 import { blockDevices } from '../install/block-devices.ts'
@@ -74,7 +75,7 @@ async function installed(uefi: boolean) {
   const meta = new Meta({ kernel: kernel as never, store, log: silent })
   const service = (id: string) => ({ id })
   const version = { arch: 'amd64', tag: 'v1.13.0' }
-  const parts = { clock: systemClock, kernel, store, supervisor, meta, service, version, log: silent }
+  const parts = { clock: systemClock, kernel, store, supervisor, meta, service, version, log: silent, systemChanges: new SystemChanges() }
   const medium = await openRelease(folderFiles({ files }, join(root, 'medium')), key.publicKey, 'amd64')
   await installOn(parts as never, { disk: '/dev/vda' }, medium, { signal: never, report: () => {} })
   store.put(SystemDisk, 'system-disk', { diskID: 'vda', devPath: '/dev/vda' })

@@ -8,25 +8,7 @@ import { configAddressOrder, observeNodeAddresses } from '../../../../src/os/net
 import { AddressStatus } from '../../../../src/os/network/resources/address.ts'
 import { LinkStatus } from '../../../../src/os/network/resources/link.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
-
-const link = (index: number) =>
-  ({
-    index,
-    type: 'ether',
-    linkIndex: 0,
-    flags: 'UP',
-    hardwareAddr: '',
-    permanentAddr: '',
-    broadcastAddr: '',
-    mtu: 1500,
-    queueDisc: '',
-    operationalState: 'up',
-    kind: '',
-    slaveKind: '',
-    linkState: true,
-    port: '',
-    duplex: '',
-  }) as const
+import { linkStatus } from '../link-status.ts'
 
 const address = (text: string, linkName: string, linkIndex: number, scope = 'global') => ({
   address: text,
@@ -43,8 +25,8 @@ function node() {
   const os = new Runtime(store, { log: silent })
   os.register(configAddressOrder, observeNodeAddresses, configAddressFilter)
   os.start()
-  store.put(LinkStatus, 'eth0', link(2))
-  store.put(LinkStatus, 'cni0', link(3))
+  store.put(LinkStatus, 'eth0', linkStatus(2))
+  store.put(LinkStatus, 'cni0', linkStatus(3))
   store.put(AddressStatus, 'eth0/10.0.0.5/24', address('10.0.0.5/24', 'eth0', 2))
   store.put(AddressStatus, 'eth0/fe80::1/64', address('fe80::1/64', 'eth0', 2, 'link'))
   store.put(AddressStatus, 'cni0/10.244.0.1/24', address('10.244.0.1/24', 'cni0', 3))
@@ -64,7 +46,7 @@ test('pod addresses are not node addresses', async () => {
 test('the default address is stable while it exists, accumulated ones are kept forever', async () => {
   const { store, os, set } = node()
   await os.settled()
-  store.put(LinkStatus, 'eth1', link(1))
+  store.put(LinkStatus, 'eth1', linkStatus(1))
   store.put(AddressStatus, 'eth1/10.0.0.1/24', address('10.0.0.1/24', 'eth1', 1))
   await os.settled()
   expect(set('default')).toEqual(['10.0.0.5/24'])

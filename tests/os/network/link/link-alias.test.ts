@@ -6,6 +6,7 @@ import { parseConfig } from '../../../../src/os/config/parse.ts'
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { applyLinkAliases, configLinkAliases } from '../../../../src/os/network/controllers/link/link-alias.ts'
 import { LinkStatus } from '../../../../src/os/network/resources/link.ts'
+import { linkStatus } from '../link-status.ts'
 
 const document = (name: string, match: string) =>
   `---\napiVersion: v1alpha1\nkind: LinkAliasConfig\nname: ${name}\nselector: {match: '${match}'}\n`
@@ -24,24 +25,11 @@ test('links get the alias of a matching document, and lose it with the document'
   os.register(configLinkAliases, applyLinkAliases({ net: { openNetwork: () => network } as never }))
   os.start()
   for (const [index, name] of [...kernel.keys()].entries())
-    store.put(LinkStatus, name, {
-      index: index + 1,
-      type: 'ether',
-      linkIndex: 0,
-      flags: '',
-      hardwareAddr: `00:1a:00:00:00:0${index}`,
-      permanentAddr: `00:1a:00:00:00:0${index}`,
-      broadcastAddr: '',
-      mtu: 1500,
-      queueDisc: '',
-      operationalState: 'up',
-      kind: '',
-      slaveKind: '',
-      linkState: true,
-      port: '',
-      duplex: '',
-      driver: index === 0 ? 'virtio_net' : 'e1000',
-    })
+    store.put(
+      LinkStatus,
+      name,
+      linkStatus(index + 1, { permanentAddr: `00:1a:00:00:00:0${index}`, driver: index === 0 ? 'virtio_net' : 'e1000' }),
+    )
   const aliases = () => [...kernel.values()].map(({ alias }) => alias)
   store.put(
     MachineConfig,

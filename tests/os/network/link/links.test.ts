@@ -14,6 +14,7 @@ import { linkNames, selectedLinks } from '../../../../src/os/network/link/names.
 import { LinkReconciler } from '../../../../src/os/network/link/reconciler.ts'
 import { wireguardChange } from '../../../../src/os/network/link/wireguard.ts'
 import { LinkSpec, LinkStatus } from '../../../../src/os/network/resources/link.ts'
+import { linkStatus } from '../link-status.ts'
 
 /** A fake kernel that records link changes. */
 class Links {
@@ -144,30 +145,11 @@ describe('virtual links', () => {
   })
 })
 
-const status = (index: number, more: Partial<SpecOf<typeof LinkStatus>> = {}): SpecOf<typeof LinkStatus> => ({
-  index,
-  type: 'ether',
-  linkIndex: 0,
-  flags: 'UP',
-  hardwareAddr: `02:00:00:00:00:0${index}`,
-  permanentAddr: `02:00:00:00:00:0${index}`,
-  broadcastAddr: '',
-  mtu: 1500,
-  queueDisc: '',
-  operationalState: 'up',
-  kind: '',
-  slaveKind: '',
-  linkState: true,
-  port: '',
-  duplex: '',
-  ...more,
-})
-
 test('selectors require every condition, aliases are names, and virtual links are not physical', () => {
   const store = new Store()
-  store.put(LinkStatus, 'eth0', status(1, { driver: 'virtio_net', busPath: '0000:00:04.0' }))
-  store.put(LinkStatus, 'eth1', status(2, { driver: 'e1000', alias: 'uplink' }))
-  store.put(LinkStatus, 'bond0', status(3, { kind: 'bond', hardwareAddr: '02:00:00:00:00:02' }))
+  store.put(LinkStatus, 'eth0', linkStatus(1, { driver: 'virtio_net', busPath: '0000:00:04.0' }))
+  store.put(LinkStatus, 'eth1', linkStatus(2, { driver: 'e1000', alias: 'uplink' }))
+  store.put(LinkStatus, 'bond0', linkStatus(3, { kind: 'bond', hardwareAddr: '02:00:00:00:00:02' }))
   const links = store.list(LinkStatus)
   expect(selectedLinks({ physical: true }, links)).toEqual(['eth0', 'eth1'])
   expect(selectedLinks({ hardwareAddr: '02:00:00:00:00:02' }, links)).toEqual(['eth1', 'bond0'])

@@ -95,7 +95,7 @@ export const applyAddresses = ({ net, packet }: Pick<Kernel, 'net' | 'packet'>):
             address,
             scope: scopeNumber(scope),
             flags: addressFlagNumber(flags) & ~permanent,
-            ...(priority ? { priority } : {}),
+            ...(priority && { priority }),
           })
           if (!there) added.set(id, { address, linkName })
           if (announceWithARP) packet.announce(link, addressOnly(address))

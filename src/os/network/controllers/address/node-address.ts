@@ -1,6 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
-import { containsAddress, type Prefix, parsePrefix } from '../../../../wire/prefix.ts'
+import { containsAddress, isIPv6, type Prefix, parsePrefix } from '../../../../wire/prefix.ts'
 import { declared } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { AddressStatus } from '../../resources/address.ts'
@@ -105,6 +105,6 @@ function byPrefix(a: Status, b: Status): number {
 }
 
 function compareAddresses(a: string, b: string): number {
-  const six = (text: string) => Number(text.includes(':'))
+  const six = (text: string) => Number(isIPv6(text))
   return six(a) - six(b) || a.localeCompare(b, 'en', { numeric: true })
 }

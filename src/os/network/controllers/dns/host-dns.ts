@@ -29,8 +29,8 @@ export const configHostDns = ({ mode }: Pick<Kernel, 'mode'>): Controller =>
       dns.put('config', {
         enabled,
         listenAddresses: enabled ? [`${hostAddress}:53`, ...(forPods ? [`${podAddress}:53`] : [])] : [],
-        ...(forPods ? { serviceHostDNSAddress: podAddress } : {}),
-        ...(features?.resolveMemberNames ? { resolveMemberNames: true } : {}),
+        ...(forPods && { serviceHostDNSAddress: podAddress }),
+        ...(features?.resolveMemberNames && { resolveMemberNames: true }),
       })
       if (forPods)
         address.put(`default/lo/${podAddress}/32`, {

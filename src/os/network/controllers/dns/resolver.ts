@@ -34,7 +34,7 @@ export const configResolvers = (boot: BootNetwork = silentBoot): Controller =>
         spec.put('configuration/resolvers', {
           dnsServers,
           layer: 'configuration',
-          ...(searchDomains.length > 0 ? { searchDomains } : {}),
+          ...(searchDomains.length > 0 && { searchDomains }),
         })
     },
   })
@@ -52,7 +52,7 @@ export const mergeResolvers: Controller = merge(
     const domains = strongest(({ searchDomains = [] }) => searchDomains)
     const layer = servers.layer ?? layered.at(-1)?.spec.layer
     if (!layer) return undefined
-    return { dnsServers: servers.all, layer, ...(domains.all.length > 0 ? { searchDomains: domains.all } : {}) }
+    return { dnsServers: servers.all, layer, ...(domains.all.length > 0 && { searchDomains: domains.all }) }
   },
   { id: () => 'resolvers' },
 )

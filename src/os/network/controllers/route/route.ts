@@ -1,6 +1,7 @@
 import { type Controller, defineController, shared, strong, weak } from '../../../../cosi/controller.ts'
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
+import { familyOf } from '../../../../wire/prefix.ts'
 import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
@@ -34,7 +35,7 @@ export const configRoutes = (boot: BootNetwork = silentBoot): Controller =>
   })
 
 function blackhole(dst: string, metric: number = defaultMetric): SpecOf<typeof RouteSpec> {
-  const family = dst.includes(':') ? 'inet6' : 'inet4'
+  const family = familyOf(dst)
   const plain = { family, dst, src: '', gateway: '', table: 'main', priority: metric, scope: 'global', flags: '', protocol: 'static' }
   return { ...plain, type: 'blackhole', layer: 'configuration' }
 }

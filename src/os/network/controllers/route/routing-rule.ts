@@ -2,6 +2,7 @@ import { type Controller, defineController, exclusive, shared, strong, weak } fr
 import { merge, strongest } from '../../../../cosi/merge.ts'
 import type { SpecOf } from '../../../../cosi/resource.ts'
 import type { Rule } from '../../../../linux/net/rtnetlink.ts'
+import { familyOf } from '../../../../wire/prefix.ts'
 import { declared, findAll } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import type { Kernel } from '../../../kernel.ts'
@@ -25,7 +26,7 @@ export const configRoutingRules: Controller = defineController({
     for (const document of findAll(declared(config.get('v1alpha1')), RoutingRuleConfig)) {
       const { name, src = '', dst = '', table, action = 'unicast', iifName, oifName, fwMark, fwMask } = document
       const spoken = `${src}${dst}`
-      const families = spoken === '' ? ['inet4', 'inet6'] : [spoken.includes(':') ? 'inet6' : 'inet4']
+      const families = spoken === '' ? ['inet4', 'inet6'] : [familyOf(spoken)]
       for (const family of families) {
         const rule: Spec = {
           family,
@@ -34,9 +35,9 @@ export const configRoutingRules: Controller = defineController({
           table: table ?? 'unspec',
           priority: Number(name),
           action: action === 'unspec' ? 'unicast' : action,
-          ...(iifName ? { iifName } : {}),
-          ...(oifName ? { oifName } : {}),
-          ...(fwMark ? { fwMark, fwMask: fwMask || 0xffffffff } : {}),
+          ...(iifName && { iifName }),
+          ...(oifName && { oifName }),
+          ...(fwMark && { fwMark, fwMask: fwMask || 0xffffffff }),
           layer: 'configuration',
         }
         spec.put(`configuration/${idOf(rule)}`, rule)
@@ -83,15 +84,15 @@ export const applyRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNetwo
 function ruleOf({ family, src, dst, table, priority, action, iifName, oifName, fwMark, fwMask }: Spec): Partial<Rule> {
   return {
     family: familyNumber(family),
-    ...(src ? { source: src } : {}),
-    ...(dst ? { destination: dst } : {}),
+    ...(src && { source: src }),
+    ...(dst && { destination: dst }),
     table: action === 'unicast' ? routeTableNumber(table) : 0,
     priority,
     action: ruleActionNumber(action),
     protocol: ours,
-    ...(iifName ? { inputLink: iifName } : {}),
-    ...(oifName ? { outputLink: oifName } : {}),
-    ...(fwMark ? { mark: fwMark, mask: fwMask ?? 0xffffffff } : {}),
+    ...(iifName && { inputLink: iifName }),
+    ...(oifName && { outputLink: oifName }),
+    ...(fwMark && { mark: fwMark, mask: fwMask ?? 0xffffffff }),
   }
 }
 
@@ -121,9 +122,9 @@ export const observeRoutingRules = ({ net }: { net: Pick<Kernel['net'], 'openNet
           table: routeTableName(rule.table),
           priority: rule.priority,
           action: ruleActionName(rule.action),
-          ...(rule.inputLink ? { iifName: rule.inputLink } : {}),
-          ...(rule.outputLink ? { oifName: rule.outputLink } : {}),
-          ...(rule.mark ? { fwMark: rule.mark, fwMask: rule.mask ?? 0xffffffff } : {}),
+          ...(rule.inputLink && { iifName: rule.inputLink }),
+          ...(rule.outputLink && { oifName: rule.outputLink }),
+          ...(rule.mark && { fwMark: rule.mark, fwMask: rule.mask ?? 0xffffffff }),
         })
       }
     },

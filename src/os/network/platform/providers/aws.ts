@@ -40,7 +40,7 @@ export const aws: Platform = {
       const place = Number(await meta(`network/interfaces/macs/${mac}/device-number`)) || 0
       const six = (await meta(`network/interfaces/macs/${mac}/ipv6s`)) !== ''
       // The first interface's routes are preferred; those of others have a higher metric.
-      links.push(declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) }))
+      links.push(declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six && { dhcp6: dhcp }) }))
     }
     const tags: Record<string, string> = {}
     for (const key of lines(await meta('tags/instance')).slice(0, 64)) tags[key] = await meta(`tags/instance/${encodeURIComponent(key)}`)

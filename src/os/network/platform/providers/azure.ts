@@ -25,7 +25,7 @@ export const azure: Platform = {
       const link = linkWith(nic.macAddress, known)
       if (!link) return []
       const six = listOf(mappingOf(nic.ipv6).ipAddress).some((one) => textOf(one.privateIpAddress) !== '')
-      return [declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six ? { dhcp6: dhcp } : {}) })]
+      return [declaredLink(link.name, { dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)), ...(six && { dhcp6: dhcp }) })]
     })
     const publicOf = (nic: (typeof nics)[number]) =>
       [nic.ipv4, nic.ipv6].flatMap((family) => listOf(mappingOf(family).ipAddress).map((one) => textOf(one.publicIpAddress)))

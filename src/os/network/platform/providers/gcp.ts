@@ -24,7 +24,7 @@ export const gcp: Platform = {
         declaredLink(link.name, {
           mtu: mtuOf(nic.mtu),
           dhcp4: dhcpAt(dhcp.routeMetric * (place + 1)),
-          ...(six ? { dhcp6: dhcp } : {}),
+          ...(six && { dhcp6: dhcp }),
         }),
       ]
     })

@@ -243,9 +243,9 @@ function settings(entry: Loose, where: string, read: Read): Partial<DeclaredLink
     mtu: number(entry.mtu) ?? 0,
     addresses: strings(entry.addresses).map((address) => ({ address: canonicalPrefix(address) })),
     routes,
-    ...(entry.macaddress ? { hardwareAddr: String(entry.macaddress).toLowerCase() } : {}),
-    ...(isOn(entry.dhcp4) ? { dhcp4: metric(entry['dhcp4-overrides']) } : {}),
-    ...(isOn(entry.dhcp6) ? { dhcp6: metric(entry['dhcp6-overrides']) } : {}),
+    ...(Boolean(entry.macaddress) && { hardwareAddr: String(entry.macaddress).toLowerCase() }),
+    ...(isOn(entry.dhcp4) && { dhcp4: metric(entry['dhcp4-overrides']) }),
+    ...(isOn(entry.dhcp6) && { dhcp6: metric(entry['dhcp6-overrides']) }),
   }
 }
 

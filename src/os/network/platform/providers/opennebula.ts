@@ -42,8 +42,8 @@ export const opennebula: Platform = {
           mtu: mtuOf(get('MTU')),
           addresses,
           routes: gateways.map((gateway) => route('', gateway, Number(get('METRIC')) || undefined)),
-          ...(dhcp4On ? { dhcp4: dhcp } : {}),
-          ...(dhcp6On ? { dhcp6: dhcp } : {}),
+          ...(dhcp4On && { dhcp4: dhcp }),
+          ...(dhcp6On && { dhcp6: dhcp }),
         }),
       ]
     })

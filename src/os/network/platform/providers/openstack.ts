@@ -1,4 +1,6 @@
 /** OpenStack: metadata on a config drive (`config-2`) or over HTTP; links and networks in `network_data.json`. */
+import { parseIp } from '../../../../wire/ip.ts'
+import { isIPv6, maskLength } from '../../../../wire/prefix.ts'
 import { bondOf, type DeclaredLink, declaredLink } from '../../link/declared.ts'
 import { dhcp, type KnownLink, linkWith, platformNetwork, route, withMask } from '../declare.ts'
 import { type Loose, listOf, metadataOf, mtuOf, readJson, textOf, textsOf } from '../loose.ts'
@@ -79,11 +81,11 @@ function attach(link: DeclaredLink, network: Loose): void {
 /** Prefix length of a mask; IPv6 masks may be written as addresses: `ffff:ffff:ffff:ffff::`. */
 function lengthOf(mask: unknown): string {
   const text = textOf(mask)
-  if (!text.includes(':')) return text
-  const filled = text.split(':').filter((part) => part !== '')
-  const bits = filled.map((part) => Number.parseInt(part, 16).toString(2).padStart(16, '0')).join('')
-  if (!/^1*0*$/.test(bits)) throw new PlatformConfigError(`openstack network data: "${text}" is not a netmask`)
-  return String(bits.replaceAll('0', '').length)
+  if (!isIPv6(text)) return text
+  const bytes = parseIp(text)
+  const length = bytes && maskLength(bytes)
+  if (length === undefined) throw new PlatformConfigError(`openstack network data: "${text}" is not a netmask`)
+  return String(length)
 }
 
 function bond(entry: Loose) {

@@ -28,8 +28,8 @@ export const oracle: Platform = {
           mtu: mtuOf(nic.mtu),
           addresses: isStatic ? [{ address: withMask(own, length(subnet)) }] : [],
           routes: isStatic && gateway ? [route('', gateway, secondMetric)] : [],
-          ...(isStatic ? {} : { dhcp4: dhcp }),
-          ...(sixes.length > 0 ? { dhcp6: dhcp } : {}),
+          ...(!isStatic && { dhcp4: dhcp }),
+          ...(sixes.length > 0 && { dhcp6: dhcp }),
         }),
       ]
     })

@@ -22,8 +22,8 @@ export const upcloud: Platform = {
       const metric = dhcp.routeMetric * (place + 1)
       return [
         declaredLink(link.name, {
-          ...(usesDhcp('IPv4') ? { dhcp4: dhcpAt(metric) } : {}),
-          ...(usesDhcp('IPv6') ? { dhcp6: dhcpAt(metric) } : {}),
+          ...(usesDhcp('IPv4') && { dhcp4: dhcpAt(metric) }),
+          ...(usesDhcp('IPv6') && { dhcp6: dhcpAt(metric) }),
           addresses: statics.map((one) => ({ address: withMask(textOf(one.address), textOf(one.network).split('/')[1]) })),
           routes: statics.flatMap((one) => (textOf(one.gateway) ? [route('', textOf(one.gateway), metric)] : [])),
         }),
