@@ -3,6 +3,7 @@
  * its API in maintenance by the guest's own clock, in turn with busybox on the same kernel, and the memory in use then.
  * With the state folder of a finished story (`ICHOR_VM_STATE=F bun test ./tests/vm/kube-system.story.ts`) also the memory of its cluster.
  */
+
 import { copyFileSync, mkdtempSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { connect } from '../src/rpc/client/channel.ts'
 import { disk, guestTime, TestMachine, talosctl, uefi } from '../tests/vm/machine.ts'
 import { busyboxAnswers, busyboxRuns, writeBusyboxInitramfs } from './busybox-initramfs.ts'
+import { median } from './median.ts'
 
 const { values } = parseArgs({
   options: {
@@ -52,7 +54,6 @@ async function timed(name: string, image: string, steps: Steps, after: (machine:
   }
 }
 
-const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 const mebibytes = (kibibytes: number | bigint) => Math.round(Number(kibibytes) / 1024)
 
 /** Memory a machine has in use: all there is without what is free or could be at once. */
@@ -79,24 +80,25 @@ for (let run = 1; run <= Number(values.runs); run++) {
   times.ours.push(await timed(`ours-${run}`, values.image, ours, async ({ port }) => void memory.push(await memoryOf(port))))
   console.error(`run ${run}: ${times.ours.at(-1)?.at(-1)} s, busybox ${times.busybox.at(-1)?.at(-1)} s, load ${loadavg()[0]?.toFixed(1)}`)
 }
-const last = (steps: number[][]) => median(steps.map((each) => each.at(-1)!))
+const last = (steps: number[][]) => median(steps.map((each) => each.at(-1) ?? Number.NaN))
 const show = (name: string, value: number) => console.log(`${name.padEnd(32)} ${value.toFixed(1).padStart(6)} s`)
 console.log(`guest time under emulation, median of ${values.runs}, load ${loadavg()[0]?.toFixed(1)}; consoles in ${folder}`)
 for (const [name, steps] of [
   ['busybox', busybox],
   ['ours', ours],
 ] as const)
-  for (const [at, [step]] of steps.entries()) show(step, median(times[name].map((each) => each[at]!)))
+  for (const [at, [step]] of steps.entries()) show(step, median(times[name].map((each) => each[at] ?? Number.NaN)))
 show('above busybox', last(times.ours) - last(times.busybox))
 console.log(`${'ratio'.padEnd(32)} ${(last(times.ours) / last(times.busybox)).toFixed(2).padStart(6)}`)
 console.log(`${'memory in use in maintenance'.padEnd(32)} ${String(median(memory)).padStart(6)} MiB`)
 
-if (values.installed) {
-  const at = (name: string) => join(values.installed!, name)
+const { installed } = values
+if (installed) {
+  const at = (name: string) => join(installed, name)
   const machine = await TestMachine.start({
     console: join(folder, 'installed.log'),
     disks: [disk(at('disk.img'), 12 * 1024)],
-    firmware: uefi(values.installed),
+    firmware: uefi(installed),
     memory: 4096,
     restarts: true,
   })

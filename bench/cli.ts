@@ -25,13 +25,14 @@ const alone = [
   ['gen', 'config', 'bench', 'https://10.0.0.1:6443', '--force', '--output', scratch],
 ]
 const withNode = [['version'], ['services'], ['get', 'members'], ['get', 'rd'], ['processes'], ['ls', '-r', '/etc']]
-const target = values.node ? [...(values.talosconfig ? ['--talosconfig', values.talosconfig] : []), '--nodes', values.node] : undefined
+const identity = values.talosconfig ? ['--talosconfig', values.talosconfig] : []
+const target = values.node ? [...identity, '--nodes', values.node] : []
 const commands = [
   ...alone.map((args) => ({ args, flags: [] as string[] })),
-  ...(target ? [['config', 'info']] : []).map((args) => ({ args, flags: values.talosconfig ? ['--talosconfig', values.talosconfig] : [] })),
-  ...(target ? withNode : []).map((args) => ({ args, flags: target! })),
+  ...(values.node ? [['config', 'info']] : []).map((args) => ({ args, flags: identity })),
+  ...(values.node ? withNode : []).map((args) => ({ args, flags: target })),
   // Live completion: the words of the line so far, of which the last is being written.
-  ...(target
+  ...(values.node
     ? [
         ['services', ''],
         ['get', 'addr'],
@@ -39,7 +40,7 @@ const commands = [
     : []
   ).map(([command = '', word = '']) => ({
     args: ['__complete', command],
-    flags: [...target!, word],
+    flags: [...target, word],
   })),
 ]
 

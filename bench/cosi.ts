@@ -2,8 +2,10 @@
  * The resource engine's figures: `bun bench/cosi.ts [--runs N] [--json]`. Each row is measured in a process of its own, so that none
  * pays for the memory of another; the median of N runs is shown beside its aim.
  */
+
 import { parseArgs } from 'node:util'
 import * as v from 'valibot'
+import { present } from '../rootfs/build/present.ts'
 import { silent } from '../src/cosi/log.ts'
 import { describe } from '../src/cosi/meta.ts'
 import { defineResource } from '../src/cosi/resource.ts'
@@ -11,6 +13,7 @@ import { Runtime } from '../src/cosi/runtime.ts'
 import { Store } from '../src/cosi/store.ts'
 import { transform } from '../src/cosi/transform.ts'
 import { table } from '../src/programs/talosctl/output/table.ts'
+import { median } from './median.ts'
 
 const spec = v.object({ name: v.string(), address: v.optional(v.string()), index: v.pipe(v.number(), v.integer()), up: v.boolean() })
 const kind = (index: number) => defineResource({ type: `Things${index}.bench.dev`, namespace: 'bench', spec })
@@ -35,6 +38,11 @@ interface Figure {
   measure(): Promise<number>
 }
 
+/** The element at a position, counted round and round. */
+function at<T>(list: readonly T[], position: number): T {
+  return present(list[position % list.length], `element ${position}`)
+}
+
 const figures: Record<string, Figure> = {
   writes: {
     what: '100,000 writes on 100 kinds, nobody watching',
@@ -45,7 +53,7 @@ const figures: Record<string, Figure> = {
       const kinds = Array.from({ length: 100 }, (_, index) => kind(index))
       const ids = Array.from({ length: 100 }, (_, index) => `id-${index}`)
       const since = performance.now()
-      for (let index = 0; index < 100_000; index++) store.put(kinds[index % 100]!, ids[Math.trunc(index / 100) % 100]!, thing(index))
+      for (let index = 0; index < 100_000; index++) store.put(at(kinds, index), at(ids, Math.trunc(index / 100)), thing(index))
       return 100_000 / (milliseconds(since) / 1000)
     },
   },
@@ -61,7 +69,7 @@ const figures: Record<string, Figure> = {
       const watchers = Array.from({ length: 1000 }, async () => {
         let last = 0
         for await (const { resource } of store.watch(type, { signal: stop.signal })) {
-          if (resource!.spec.index !== ++last) throw new Error(`event ${resource!.spec.index} came in the place of ${last}`)
+          if (resource?.spec.index !== ++last) throw new Error(`event ${resource?.spec.index} came in the place of ${last}`)
           if (last === 1000) return
         }
       })
@@ -87,8 +95,8 @@ const figures: Record<string, Figure> = {
         runtime.register(
           transform({
             name: `bench.Chain${index}`,
-            from: kinds[index]!,
-            to: kinds[index + 1]!,
+            from: at(kinds, index),
+            to: at(kinds, index + 1),
             apply: (each) => ({ ...each, index: each.index + 1 }),
           }),
         )
@@ -97,13 +105,13 @@ const figures: Record<string, Figure> = {
       const taken: number[] = []
       for (let round = 0; round < 200; round++) {
         const since = performance.now()
-        store.put(kinds[0]!, 'it', thing(round * 10))
+        store.put(at(kinds, 0), 'it', thing(round * 10))
         await runtime.settled()
         taken.push(milliseconds(since))
-        if (store.get(kinds[5]!, 'it')?.spec.index !== round * 10 + 5) throw new Error('the chain did not settle')
+        if (store.get(at(kinds, 5), 'it')?.spec.index !== round * 10 + 5) throw new Error('the chain did not settle')
       }
       runtime.stop()
-      return taken.sort((a, b) => a - b)[100]!
+      return median(taken)
     },
   },
   start: {
@@ -139,10 +147,10 @@ const figures: Record<string, Figure> = {
     async measure() {
       const store = new Store()
       const kinds = Array.from({ length: 100 }, (_, index) => kind(index))
-      store.create(kinds[0]!, 'warm', thing(0))
+      store.create(at(kinds, 0), 'warm', thing(0))
       Bun.gc(true)
       const before = process.memoryUsage.rss()
-      for (let index = 0; index < 10_000; index++) store.create(kinds[index % 100]!, `id-${index}`, thing(index))
+      for (let index = 0; index < 10_000; index++) store.create(at(kinds, index), `id-${index}`, thing(index))
       Bun.gc(true)
       const after = process.memoryUsage.rss()
       if (store.all().length !== 10_001) throw new Error('resources are missing')
@@ -167,9 +175,8 @@ const rows = Object.entries(figures).map(([name, { what, unit, aim }]) => {
     const { stdout, stderr, exitCode } = Bun.spawnSync([process.execPath, import.meta.path, '--one', name])
     if (exitCode !== 0) throw new Error(`${name}: ${stderr.toString()}`)
     return Number(stdout.toString())
-  }).sort((a, b) => a - b)
-  const median = runs[Math.trunc(runs.length / 2)]!
-  const best = unit === 'writes/s' ? runs.at(-1)! : runs[0]!
-  return [what, `${shown(median)} ${unit}`, `${shown(best)} ${unit}`, aim]
+  })
+  const best = unit === 'writes/s' ? Math.max(...runs) : Math.min(...runs)
+  return [what, `${shown(median(runs))} ${unit}`, `${shown(best)} ${unit}`, aim]
 })
 process.stdout.write(`${table([['FIGURE', 'MEDIAN', 'BEST', 'AIM'], ...rows])}`)

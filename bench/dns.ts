@@ -54,7 +54,7 @@ try {
   console.log('| | answers a second | lost | p50 | p99 | load |\n|---|---|---|---|---|---|')
   const rate = (text: string) => Number(/Queries per second:\s+(\S+)/.exec(text)?.[1]).toFixed(0)
   const lost = (text: string) => /Queries lost:\s+(\d+)/.exec(text)?.[1]
-  const load = loadavg()[0]!.toFixed(1)
+  const load = loadavg()[0]?.toFixed(1)
   console.log(`| maximum rate, 60 in flight | ${rate(most)} | ${lost(most)} | | | ${load} |`)
   console.log(`| ${values.rate} queries a second | ${rate(limited)} | ${lost(limited)} | ${at(0.5)} ms | ${at(0.99)} ms | ${load} |`)
 } finally {

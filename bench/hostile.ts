@@ -8,8 +8,10 @@
  * certificate of `os:reader`. With `--maintenance` the cluster's last worker is reset first, and attacked by somebody without
  * a certificate; the worker is left in maintenance.
  */
+
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
+import { present } from '../rootfs/build/present.ts'
 import { tlsKey } from '../src/pki/key.ts'
 import { connect } from '../src/rpc/client/channel.ts'
 import { fromMessage } from '../src/rpc/resource-of-message.ts'
@@ -66,10 +68,10 @@ async function main(): Promise<number> {
     roles: ['os:reader'],
     crtTtl: { seconds: 86_400, nanos: 0 },
   })
-  const { crt, key: readerKey } = config.messages[0]!
+  const { crt, key: readerKey } = present(config.messages[0], 'client configuration')
   const reader = { cert: Buffer.from(crt).toString(), key: tlsKey(Buffer.from(readerKey).toString()) }
   const root = await admin.unary('cosi.resource.State/Get', { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' })
-  const { token } = fromMessage(root.resource!).spec as { token: string }
+  const { token } = fromMessage(present(root.resource, 'OSRootSecrets')).spec as { token: string }
   admin.close()
 
   const worker = cluster.nodes.filter(({ role }) => role === 'worker').at(-1)

@@ -4,8 +4,10 @@
  *
  *   sudo bun bench/idle.ts [--name bench] [--state FOLDER] [--seconds 60] [--calls 0]
  */
+
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
+import { present } from '../rootfs/build/present.ts'
 import { connect } from '../src/rpc/client/channel.ts'
 import { type BenchNode, memoryOf, openCluster, processorTimeOf } from './cluster.ts'
 
@@ -40,7 +42,7 @@ for (const { node, processes } of before) {
 }
 console.log(`over ${wall.toFixed(0)} s, load ${loadavg()[0]?.toFixed(1)}`)
 
-if (Number(values.calls) > 0) await grow(cluster.nodes[0]!, Number(values.calls))
+if (Number(values.calls) > 0) await grow(present(cluster.nodes[0], 'first node'), Number(values.calls))
 
 /** One call a second; a line of memory ten times on the way. */
 async function grow(node: BenchNode, calls: number): Promise<void> {

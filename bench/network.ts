@@ -3,15 +3,16 @@
  * the moment a configuration is put in force to the moment the kernel has all of it; a lease from the carrier of the link to
  * its address, beside the time the server itself took by its own log.
  */
+
 import { parseArgs } from 'node:util'
 import { table } from '../src/programs/talosctl/output/table.ts'
 import { servers4 } from '../tests/network/lab/dhcp-servers.ts'
 import { dnsmasq } from '../tests/network/lab/dnsmasq.ts'
 import { Lab } from '../tests/network/lab/lab.ts'
+import { median } from './median.ts'
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '5' } } })
 const runs = Number(values.runs)
-const median = (list: readonly number[]) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)]!
 const milliseconds = (list: readonly number[]) =>
   `${median(list).toFixed(0)} (${Math.min(...list).toFixed(0)}–${Math.max(...list).toFixed(0)})`
 
@@ -68,13 +69,14 @@ for (const count of [1, 100, 1000]) {
   report(`${count} addresses and ${count} routes: all removed`, milliseconds(went))
 }
 
-if (dnsmasq) {
+const server = dnsmasq && servers4.dnsmasq
+if (server) {
   const whole: number[] = []
   for (let run = 0; run < runs; run++) {
     const lab = new Lab()
     lab.node.setLink('eth0', { up: true })
     lab.server.setLink('port0', { up: false })
-    await servers4.dnsmasq!.start(lab, { first: '10.8.0.50', last: '10.8.0.99', lifetime: 300, renew: 100, rebind: 200 })
+    await server.start(lab, { first: '10.8.0.50', last: '10.8.0.99', lifetime: 300, renew: 100, rebind: 200 })
     lab.say('kind: DHCPv4Config\nname: eth0\n')
     await lab.machine.os.settled()
     const since = performance.now()

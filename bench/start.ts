@@ -19,7 +19,8 @@ const { values } = parseArgs({
   },
 })
 const cluster = openCluster(values.name, values.state)
-const node = cluster.nodes.find(({ name, role }) => (values.node ? name === values.node : role === 'worker')) ?? cluster.nodes[0]!
+const node = cluster.nodes.find(({ name, role }) => (values.node ? name === values.node : role === 'worker')) ?? cluster.nodes[0]
+if (!node) throw new Error(`cluster "${values.name}" has no nodes`)
 const client = await buildClient()
 
 /** When a process began, in milliseconds of the system's clock, to a hundredth of a second. */

@@ -5,6 +5,7 @@
  */
 import { Glob } from 'bun'
 import protobuf from 'protobufjs'
+import { present } from '../rootfs/build/present.ts'
 
 const here = import.meta.dir
 const left = /^(talos\/|resource\/|google\/api\/|cosi\/internal\/|ichor\/options\.proto$)/
@@ -17,7 +18,7 @@ export async function parseProtos(options?: protobuf.IParseOptions): Promise<pro
   const files = (await Array.fromAsync(new Glob('**/*.proto').scan(here))).filter((file) => !left.test(file)).sort()
   const root = new protobuf.Root()
   for (const name of ['any', 'duration', 'empty', 'struct', 'timestamp'])
-    root.addJSON(protobuf.common.get(`google/protobuf/${name}.proto`)!.nested!)
+    root.addJSON(present(protobuf.common.get(`google/protobuf/${name}.proto`)?.nested, `google/protobuf/${name}.proto`))
   for (const file of files) protobuf.parse(await Bun.file(`${here}/${file}`).text(), root, options)
   root.resolveAll()
   return root
@@ -72,11 +73,20 @@ function fieldLine(field: protobuf.Field): string {
 }
 
 function methodLine(method: protobuf.Method): string {
-  method.resolve()
-  const types = `${nameOf(method.resolvedRequestType!)} ${nameOf(method.resolvedResponseType!)}`
+  const { request, reply } = typesOf(method)
   const limit = method.options?.['(ichor.v1.request_limit)'] ?? (method.requestStream ? defaultLimits.streamed : defaultLimits.single)
   const effect = method.options?.idempotency_level === 'NO_SIDE_EFFECTS' ? 'reads' : 'changes'
-  return `/${nameOf(method.parent!)}/${method.name}: ${kindOf(method)} ${types} ${limit} ${effect}`
+  return `/${nameOf(present(method.parent, `service of ${method.name}`))}/${method.name}: ${kindOf(method)} ${nameOf(request)} ${nameOf(reply)} ${limit} ${effect}`
+}
+
+/** The messages of a method. */
+export function typesOf(method: protobuf.Method): { request: protobuf.Type; reply: protobuf.Type } {
+  method.resolve()
+  const { resolvedRequestType, resolvedResponseType } = method
+  return {
+    request: present(resolvedRequestType, `request of ${method.fullName}`),
+    reply: present(resolvedResponseType, `reply of ${method.fullName}`),
+  }
 }
 
 function kindOf(method: protobuf.Method): string {
@@ -103,8 +113,8 @@ function messagesOf(root: protobuf.Root): string {
       .filter((object) => object instanceof protobuf.Service)
       .flatMap((service) =>
         service.methodsArray.map((method) => {
-          method.resolve()
-          return `  '${nameOf(service)}/${method.name}': { kind: '${kindOf(method)}'; request: ${nameOf(method.resolvedRequestType!)}; reply: ${nameOf(method.resolvedResponseType!)} }\n`
+          const { request, reply } = typesOf(method)
+          return `  '${nameOf(service)}/${method.name}': { kind: '${kindOf(method)}'; request: ${nameOf(request)}; reply: ${nameOf(reply)} }\n`
         }),
       ),
   )

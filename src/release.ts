@@ -1,14 +1,22 @@
 import { version } from '../package.json'
 
-declare const ICHOR_SHA: string | undefined
-declare const ICHOR_BUILT: string | undefined
+declare const ichorCommit: string | undefined
+declare const ichorBuilt: string | undefined
+declare const ichorKubernetes: string | undefined
+declare const ichorCoreDNS: string | undefined
+
+/** The release of Kubernetes inside, as in `1.36.3`; a build may set another one (rootfs/build/kubernetes.ts). */
+export const kubernetesInside: string = typeof ichorKubernetes === 'string' ? ichorKubernetes : '1.36.3'
+
+/** The release of CoreDNS beside it. */
+export const coreDNSInside: string = typeof ichorCoreDNS === 'string' ? ichorCoreDNS : '1.14.7'
 
 /** Name and version of this binary; the build sets commit and build time. */
 export const release = {
   name: 'Ichor',
   tag: `v${version}`,
-  sha: typeof ICHOR_SHA === 'string' ? ICHOR_SHA : 'undefined',
-  built: typeof ICHOR_BUILT === 'string' ? ICHOR_BUILT : '',
+  sha: typeof ichorCommit === 'string' ? ichorCommit : 'undefined',
+  built: typeof ichorBuilt === 'string' ? ichorBuilt : '',
   runtime: `bun${Bun.version}`,
   os: process.platform,
   arch: process.arch === 'x64' ? 'amd64' : process.arch,

@@ -454,6 +454,83 @@ describe('the machine configuration', () => {
   })
 })
 
+describe('state', () => {
+  /** Tables that remember what a pure function returned, by its argument: two machines in one process may share them. */
+  const memos: Record<string, string> = {
+    'os/config/identify.ts': 'the schema of a kind of document',
+    'os/config/parse.ts': 'the parsed configuration of a resource',
+    'os/k8s/documents/settings.ts': 'the parsed settings of a release of Kubernetes',
+  }
+  const table = /^(?:export )?const (\w+)(?:: [^=]+)? = (?:new (?:Weak)?(?:Map|Set)\b|\[\]|\{\})/gm
+
+  test('of the operating system has an owner on the machine: no module holds any', () => {
+    const changing = files.filter((path) => {
+      if (!path.startsWith('os/')) return false
+      const text = readFileSync(join(source, path), 'utf8')
+      if (/^(?:export )?let |^ +static (?:#|(?!readonly\b)\w+(?: =|;|: [^(]*=))/m.test(text)) return true
+      const changes = (name: string) => new RegExp(`\\b${name}(?:\\.(?:set|add|delete|clear|push|splice|unshift)\\(|\\[[^\\]]+\\] = )`)
+      return [...text.matchAll(table)].some(([, name = '']) => changes(name).test(text))
+    })
+    expect(changing).toEqual(Object.keys(memos))
+  })
+})
+
+describe('facts', () => {
+  /** Files that read a text, and whose it is. The text of another program is read in one place; this system's own has fields. */
+  const readers: Record<string, string> = {
+    'document/cel/environment.ts': 'messages of the expression library',
+    'document/cel/error.ts': 'messages of the expression library and the runtime',
+    'document/decode.ts': 'fills the value into the message of a check',
+    'os/cri/debug-container.ts': 'errors of runc, which containerd passes on without a code',
+    'os/diagnosis/explain.ts': 'the last output of services and containers',
+    'os/k8s/kubelet/serving-request.ts': 'a key usage of Kubernetes, whose name has a space',
+    'os/lifecycle/slots/grub-config.ts': 'the fields of a boot entry, which the file holds as comments',
+    'programs/talosctl/cluster/qemu/accelerator.ts': 'the console of a kernel',
+    'programs/talosctl/commands/machineconfig/edit.ts': 'the position in the answer of a node: the API has no field for it',
+    'programs/talosctl/reply-metadata.ts': 'the status in an answer of nodes that do not send it as a field',
+  }
+  const prose = String.raw`(?:messageOf\([^()]*\)|describe\([^()]*\)|\b(?:message|msg|reason|sentence|summary|description|detail|explanation|stderr)\b)`
+  const words = '[a-z]{2,} [a-z(]'
+  const reading = [
+    // Lines and white space are layout.
+    String.raw`${prose}\)?\??\.(?:includes|startsWith|endsWith|match|matchAll|search|indexOf|replace|replaceAll|split)\((?!'\\n'|/\\[ns])`,
+    String.raw`\.(?:test|exec)\((?:[\w.]*\b)?${prose}`,
+    String.raw`(?<!typeof \S*)\.message [!=]==|[!=]== [\w.]+\.message\b|switch \([\w.]*\bmessage\)`,
+    String.raw`\.(?:includes|startsWith|endsWith|indexOf|search)\((['"\x60])[^'"\x60]*${words}`,
+    String.raw`(?:^\s*|[=(,[?:]\s*|return )/(?![/*])(?:[^/\\]|\\.)*${words}(?:[^/\\]|\\.)*/[dgimsuvy]*(?:[\s,.)\]]|$)`,
+    `(?:[!=]== |case )'[^']*${words}`,
+    String.raw`\.constructor\.name|\.name [!=]== '[A-Z]\w*(?:Error|Controller)'`,
+  ].map((pattern) => new RegExp(pattern))
+  const withoutComments = (path: string) =>
+    readFileSync(join(source, path), 'utf8')
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/(^|\s)\/\/.*$/gm, '')
+      .split('\n')
+  const reads = (line: string) => reading.some((pattern) => pattern.test(line))
+
+  test('are fields: no logic reads the text of a message, an event or a condition', () => {
+    // What these rooms read are formats.
+    const judged = files.filter((path) => !/^(wire|linux)\//.test(path) && path !== 'rpc/messages.ts')
+    expect(judged.filter((path) => withoutComments(path).some(reads))).toEqual(Object.keys(readers))
+  })
+
+  test('that are read from texts are found', () => {
+    const found = [
+      "if (error.message.includes('refused')) return",
+      "reason.replace(/ not ready$/, '')",
+      "if (messageOf(error).startsWith('x')) return",
+      'const [, id] = pattern.exec(reason) ?? []',
+      'entry.message === controllerRecovered',
+      "text.includes('is not ready')",
+      'const late = /no answer within/',
+      "if (state === 'not ready yet') return",
+      "error.constructor.name === 'X'",
+    ]
+    expect(found.filter((line) => !reads(line))).toEqual([])
+    expect(["message.split('\\n')[0]", "error.reason === 'missing'", "path.startsWith('/dev/')"].filter(reads)).toEqual([])
+  })
+})
+
 describe('promises', () => {
   // The linter sees promises that nobody takes; `void` would hide them from it, and a rejection then ends PID 1.
   test('are awaited, handled or given to background(), never thrown away with void', () => {

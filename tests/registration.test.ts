@@ -8,12 +8,12 @@ import { dirname, join, normalize } from 'node:path'
 import { Glob } from 'bun'
 import { allAliases, Namespace, ResourceDefinition } from '../src/cosi/meta.ts'
 import type { AnyResourceType } from '../src/cosi/resource.ts'
-import { unwrap } from '../src/document/shape.ts'
 import { documentKinds } from '../src/os/config/kinds.ts'
 import { namespaces } from '../src/os/namespaces.ts'
 import { areas } from '../src/programs/init/areas.ts'
 import { servedMethods } from './os/served-methods.ts'
 import { unstartedMachine } from './os/unstarted-machine.ts'
+import { specPaths } from './support/spec-paths.ts'
 
 const source = join(import.meta.dir, '../src')
 const files = [...new Glob('**/*.ts').scanSync(source)].filter((path) => !path.endsWith('.d.ts')).sort()
@@ -93,17 +93,6 @@ describe('every declaration is registered:', () => {
   })
 })
 
-/** Every path in a spec, as `a.b[].c`. */
-function* paths(schema: unknown, path = ''): Generator<string> {
-  const inner = unwrap(schema)
-  for (const [key, entry] of Object.entries<unknown>(inner.entries ?? {})) {
-    const at = path ? `${path}.${key}` : key
-    yield at
-    yield* paths(entry, at)
-  }
-  if (inner.type === 'array') yield* paths(inner.item, `${path}[]`)
-}
-
 describe('a kind of our own', () => {
   test('is named "<plural>.<area>.ichor.dev"', () => {
     const names = new Set(areas.map(({ name }) => name))
@@ -121,7 +110,7 @@ describe('a kind of our own', () => {
 
   test('has columns of keys that its spec has', () => {
     const wrong = own.flatMap(({ type, columns, schema }) => {
-      const known = new Set(paths(schema))
+      const known = new Set(specPaths(schema))
       const plain = (path: string) => path.replace(/^\{\.|\}$/g, '').replaceAll(/\[[^\]]*\]/g, '[]')
       const lost = Object.entries(columns).filter(([, path]) => !known.has(plain(path).replace(/\[\]$/, '')))
       return lost.map(([name, path]) => `${type}: column "${name}" shows ${path}`)

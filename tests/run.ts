@@ -113,10 +113,15 @@ if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [f
 else skip(stories('interop'), 'needs Go')
 
 const real = [...stories('linux'), ...stories('network').filter((file) => !file.endsWith('-vm.story.ts')), ...stories('cluster')]
-if (process.platform !== 'linux') skip(real, 'needs Linux')
-else if (!asRoot) skip(real, 'needs root: run the test command with sudo')
-else if (await check('build', [process.execPath, 'rootfs/build.ts']))
+const conformance = stories('conformance')
+if (process.platform !== 'linux') skip([...real, ...conformance], 'needs Linux')
+else if (!asRoot) skip([...real, ...conformance], 'needs root: run the test command with sudo')
+else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
+  // The programs of the suite take minutes to compile, so all that is known sooner comes first.
+  if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))
+    for (const file of conformance) await suite(file, [file, '--timeout', '900000'])
+}
 
 // Emulated machines are slow: only the stories that show that the image starts run here, `bun tests/vm/all.ts` runs all.
 const machines = stories('vm').filter((file) => ['boot', 'iso-uefi', 'iso-bios'].some((name) => file.endsWith(`/${name}.story.ts`)))

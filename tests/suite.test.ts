@@ -24,7 +24,7 @@ function dropped(name: string, text: string, at: number): boolean {
 }
 
 test('a promise that is expected to be fulfilled or rejected is awaited', () => {
-  expect(places(/\.(rejects|resolves)\./g, (text, at) => dropped('expect(', text, at))).toEqual([])
+  expect(places(/\.(rejects|resolves)\b/g, (text, at) => dropped('expect(', text, at))).toEqual([])
 })
 
 test('a property that is checked asynchronously is awaited', () => {

@@ -47,7 +47,7 @@ class Attacker {
   async connect(settings: { initialWindowSize?: number } = {}): Promise<RawClient | undefined> {
     const { host, cert, key } = this.victim
     try {
-      const client = await RawClient.connect({ hostname: host, port: this.port, tls: { ...(cert && { cert, key: key! }) } }, { settings })
+      const client = await RawClient.connect({ hostname: host, port: this.port, tls: { ...(cert && key && { cert, key }) } }, { settings })
       this.#clients.add(client)
       return client
     } catch {

@@ -1,6 +1,6 @@
 /** The page of the machine API: what the .proto files declare of the methods that a node serves, and who may call them. */
 import protobuf from 'protobufjs'
-import { parseProtos } from '../../proto/generate.ts'
+import { parseProtos, typesOf } from '../../proto/generate.ts'
 import type { Access } from '../../src/rpc/server/method.ts'
 import { servedMethods } from '../../tests/os/served-methods.ts'
 import { anchorOf } from '../site/links.ts'
@@ -21,9 +21,7 @@ export async function apiPage(): Promise<string> {
     .sort()
     .map((name) => root.lookupService(name))
   const served = services.flatMap((service) => service.methodsArray.filter(({ name }) => access.has(`${nameOf(service)}/${name}`)))
-  const messages = reachable(
-    served.flatMap(({ resolvedRequestType, resolvedResponseType }) => [resolvedRequestType!, resolvedResponseType!]),
-  )
+  const messages = reachable(served.map(typesOf).flatMap(({ request, reply }) => [request, reply]))
   return [
     '# Machine API',
     '',
@@ -42,9 +40,10 @@ function serviceSection(service: protobuf.Service, access: ReadonlyMap<string, A
   const rows = service.methodsArray.flatMap((method) => {
     const roles = access.get(`${nameOf(service)}/${method.name}`)
     if (!roles) return []
-    const request = `${method.requestStream ? 'stream of ' : ''}${link(method.resolvedRequestType!)}`
-    const reply = `${method.responseStream ? 'stream of ' : ''}${link(method.resolvedResponseType!)}`
-    return [[`\`${method.name}\``, cell(method.comment ?? ''), `${request} → ${reply}`, rolesText(roles)]]
+    const { request, reply } = typesOf(method)
+    const sent = `${method.requestStream ? 'stream of ' : ''}${link(request)}`
+    const answered = `${method.responseStream ? 'stream of ' : ''}${link(reply)}`
+    return [[`\`${method.name}\``, cell(method.comment ?? ''), `${sent} → ${answered}`, rolesText(roles)]]
   })
   return [`## ${nameOf(service)}`, '', service.comment ?? '', '', ...table(['method', 'what it does', 'messages', 'roles'], rows)]
 }
@@ -62,7 +61,11 @@ function reachable(types: readonly protobuf.Type[]): (protobuf.Type | protobuf.E
   const visit = (type: protobuf.Type | protobuf.Enum): void => {
     if (found.has(type)) return
     found.add(type)
-    if (type instanceof protobuf.Type) for (const field of type.fieldsArray) if (field.resolve().resolvedType) visit(field.resolvedType!)
+    if (!(type instanceof protobuf.Type)) return
+    for (const field of type.fieldsArray) {
+      const { resolvedType } = field.resolve()
+      if (resolvedType) visit(resolvedType)
+    }
   }
   for (const type of types) visit(type)
   return [...found].filter((type) => !nameOf(type).startsWith('google.')).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))

@@ -17,7 +17,16 @@ export const groups: readonly Group[] = [
   { title: 'Start', files: ['README.md', 'docs/clusters.md'] },
   {
     title: 'Operate',
-    files: ['docs/operating.md', 'docs/changing-configuration.md', 'docs/upgrades.md', 'docs/network.md', 'docs/mesh.md', 'docs/disks.md'],
+    files: [
+      'docs/operating.md',
+      'docs/changing-configuration.md',
+      'docs/upgrades.md',
+      'docs/backup.md',
+      'docs/rotation.md',
+      'docs/network.md',
+      'docs/mesh.md',
+      'docs/disks.md',
+    ],
   },
   {
     title: 'Reference',

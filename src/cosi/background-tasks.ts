@@ -16,7 +16,7 @@ export class BackgroundTasks {
   ) {}
 
   /** Starts a task unless it runs already. */
-  run(key: string, task: Task): void {
+  run(key: string, name: string, task: Task): void {
     const running = this.#running.get(key)
     if (running && !running.done) return
     const { troubles } = this
@@ -27,17 +27,17 @@ export class BackgroundTasks {
     const report = (error?: unknown) => {
       if (abort.signal.aborted) return
       if (error === undefined) troubles.delete(key)
-      else troubles.set(key, nextTrouble(troubles.get(key), error, clock))
+      else troubles.set(key, { ...nextTrouble(troubles.get(key), error, clock), task: name })
     }
     const run = async () => task(abort.signal, wake, report)
     run()
       .then(() => report())
       .catch((error) => {
         if (abort.signal.aborted) return
-        const trouble = nextTrouble(troubles.get(key), error, clock)
+        const trouble = { ...nextTrouble(troubles.get(key), error, clock), task: name }
         troubles.set(key, trouble)
         const { message, inRow } = trouble
-        log.warn('background task failed', { task: key, error: message })
+        log.warn('background task failed', { task: name, error: message })
         setTimeout(wake, Math.min(longestPause, firstPause * 2 ** Math.min(8, inRow)))
       })
       .finally(() => {

@@ -1,5 +1,6 @@
 /** The state of a controller, as diagnosis reads it. */
 
+import { errnoOf } from '../wire/errno.ts'
 import { messageOf } from '../wire/error-message.ts'
 import type { Clock } from './clock.ts'
 import type { Input } from './controller.ts'
@@ -8,6 +9,10 @@ import type { ResourceType } from './resource.ts'
 /** A recurring failure. */
 export interface Trouble {
   readonly message: string
+  /** The background task that failed. */
+  readonly task?: string
+  /** The errno name of a failed system call. */
+  readonly code?: string | undefined
   /** The time of the last failure, and of the first one since the last success. */
   readonly time: Date
   readonly since: Date
@@ -17,7 +22,7 @@ export interface Trouble {
 /** The failure after `before`, which is set while no success came in between. */
 export function nextTrouble(before: Trouble | undefined, error: unknown, clock: Clock): Trouble {
   const time = clock.now()
-  return { message: messageOf(error), time, since: before?.since ?? time, inRow: (before?.inRow ?? 0) + 1 }
+  return { message: messageOf(error), code: errnoOf(error), time, since: before?.since ?? time, inRow: (before?.inRow ?? 0) + 1 }
 }
 
 /** A resource that was requested and did not exist; without an id, a whole type without resources. */

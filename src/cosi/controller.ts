@@ -86,7 +86,13 @@ export interface Round {
    * Keeps one task per key running as long as every round names the key. A task that is no longer named is aborted. A task
    * that fails is logged and restarted by a later round.
    */
-  background(key: string, task: Task): void
+  background(key: string | TaskKey, task: Task): void
+}
+
+/** The key of a task that starts again when something changes: its name, and what it runs with (a version, a digest). */
+export interface TaskKey {
+  readonly name: string
+  readonly of: string
 }
 
 /**
@@ -111,6 +117,10 @@ export interface Controller {
   readonly name: string
   /** It only computes: it reads and writes resources synchronously and does nothing else, so a dry run may run it. */
   readonly effects?: 'none'
+  /** The outside party that its rounds or tasks connect to. */
+  readonly contacts?: string
+  /** The services that it starts. */
+  readonly starts?: readonly string[]
   readonly inputs: Readonly<Record<string, Input>>
   readonly outputs: Readonly<Record<string, Output>>
   start?(outside: Outside): void
@@ -130,6 +140,10 @@ export function defineController<
   name: string
   /** Declared by a controller that reads and writes resources synchronously and does nothing else; dry runs include it. */
   effects?: 'none'
+  /** The outside party that its rounds or tasks connect to: where the controller fails, an explanation checks whether it answers. */
+  contacts?: string
+  /** The services that it starts: an explanation of a service that is not loaded leads to this controller. */
+  starts?: readonly string[]
   inputs: I
   outputs: O
   /** Called once when the runtime starts: events from outside call `wake`. */

@@ -7,6 +7,8 @@ export interface LogEntry {
   readonly level: LogLevel
   readonly message: string
   readonly fields: Readonly<Record<string, unknown>>
+  /** It ends the problems that were logged with the same `controller`. */
+  readonly resolves?: true
 }
 
 /** The logger of a component: constant messages, details as fields. */
@@ -15,12 +17,11 @@ export interface Logger {
   info(message: string, fields?: Record<string, unknown>): void
   warn(message: string, fields?: Record<string, unknown>): void
   error(message: string, fields?: Record<string, unknown>): void
+  /** At level info: the problems logged with the same `controller` are over. */
+  resolved(message: string, fields?: Record<string, unknown>): void
   /** The same logger with additional fields on every line. */
   with(fields: Record<string, unknown>): Logger
 }
-
-/** The entry of a controller whose round succeeded after failures; its failures are resolved. */
-export const controllerRecovered = 'controller recovered'
 
 /** A logger that passes every entry to `sink`. */
 export function createLogger(
@@ -29,14 +30,15 @@ export function createLogger(
   now: () => Date = () => new Date(),
 ): Logger {
   const at =
-    (level: LogLevel) =>
+    (level: LogLevel, kind: Pick<LogEntry, 'resolves'> = {}) =>
     (message: string, more: Record<string, unknown> = {}) =>
-      sink({ time: now(), level, message, fields: { ...fields, ...more } })
+      sink({ time: now(), level, message, fields: { ...fields, ...more }, ...kind })
   return {
     debug: at('debug'),
     info: at('info'),
     warn: at('warn'),
     error: at('error'),
+    resolved: at('info', { resolves: true }),
     with: (more) => createLogger(sink, { ...fields, ...more }, now),
   }
 }

@@ -46,9 +46,9 @@ export function describe(store: Store, types: readonly AnyResourceType[], namesp
         defaultNamespace: type.namespace,
         aliases: shortAliases(type),
         allAliases: allAliases(type),
-        ...(type.automaticAliases ? {} : { skipAutomaticAliases: true }),
+        ...(!type.automaticAliases && { skipAutomaticAliases: true }),
         printColumns: Object.entries(type.columns).map(([name, jsonPath]) => ({ name, jsonPath })),
-        ...(type.sensitive ? { sensitivity: 'sensitive' } : {}),
+        ...(type.sensitive && { sensitivity: 'sensitive' }),
       },
       { owner },
     )

@@ -5,7 +5,7 @@ import type { Controller, Input, Output, Reader, Round } from './controller.ts'
 import { type ControllerState, initialState, type Missing, nextTrouble } from './controller-state.ts'
 import { StoreError } from './errors.ts'
 import { destroyable, type Put, readerOf, recording, writerOf } from './handles.ts'
-import { controllerRecovered, type Logger } from './log.ts'
+import type { Logger } from './log.ts'
 import type { Resource, ResourceType } from './resource.ts'
 import type { Runtime } from './runtime.ts'
 import type { StoreEvent } from './store-table.ts'
@@ -123,8 +123,9 @@ export class Runner {
         if (!Number.isNaN(time.getTime())) moment = Math.min(moment ?? Number.POSITIVE_INFINITY, time.getTime())
       },
       background: (key, task) => {
-        named.add(key)
-        this.#tasks.run(key, task)
+        const [name, id] = typeof key === 'string' ? [key, key] : [key.name, `${key.name} ${key.of}`]
+        named.add(id)
+        this.#tasks.run(id, name, task)
       },
       also: <S>(input: Input<S>): Reader<S> => {
         requested.add(this.#alsoRead(input))
@@ -150,7 +151,7 @@ export class Runner {
       if (clean) this.#release(departing)
       this.#tasks.retain(named)
       this.#forget(requested)
-      if (state.lastError) log.info(controllerRecovered)
+      if (state.lastError) log.resolved('controller recovered')
       state.lastError = undefined
     } catch (error) {
       if (this.#abort.signal.aborted) return

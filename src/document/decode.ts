@@ -107,7 +107,7 @@ class Walk {
     this.#failed.add(formatPath(path))
     if (this.issues.length >= 100) return
     const position = at?.range ? positionOf(this.lines, at.range[0]) : this.locate(path)
-    this.issues.push({ ...(this.label ? { document: this.label } : {}), path: formatPath(path), ...position, message })
+    this.issues.push({ ...(this.label && { document: this.label }), path: formatPath(path), ...position, message })
   }
 
   /** Whether a problem of this path, or of one around it, was reported already. */

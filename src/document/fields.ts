@@ -3,7 +3,7 @@
  * message stands for the value that was written.
  */
 import * as v from 'valibot'
-import { parseDuration } from '../wire/duration.ts'
+import { durationPattern, parseDuration } from '../wire/duration.ts'
 import { parseIpPort } from '../wire/host-port.ts'
 import { parseIp } from '../wire/ip.ts'
 import { tryPrefix } from '../wire/prefix.ts'
@@ -93,7 +93,7 @@ export const mac = v.pipe(
 export const duration = v.pipe(
   v.string(),
   v.check((value) => parseDuration(value) !== undefined, '{} is not a time span, like "30s" or "1h30m"'),
-  v.metadata({ pattern: String.raw`^[-+]?(0|(\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$` }),
+  v.metadata({ pattern: durationPattern }),
 )
 
 /** A size in bytes, like `10GiB`. */

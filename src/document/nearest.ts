@@ -15,17 +15,17 @@ export function nearestOf(written: string, known: Iterable<string>, most = 3): s
 
 /** Damerau-Levenshtein distance: a transposition of adjacent characters counts as one edit. */
 function editDistance(a: string, b: string): number {
-  let before: number[] = []
-  let above = Array.from({ length: b.length + 1 }, (_, j) => j)
+  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)]
+  /** The distance of the first `i` characters of one word from the first `j` of the other; nothing is reached from beyond the table. */
+  const distance = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY
   for (let i = 1; i <= a.length; i++) {
     const row = [i]
+    rows.push(row)
     for (let j = 1; j <= b.length; j++) {
-      const cost = a[i - 1] === b[j - 1] ? 0 : 1
-      row[j] = Math.min(above[j]! + 1, row[j - 1]! + 1, above[j - 1]! + cost)
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) row[j] = Math.min(row[j]!, before[j - 2]! + 1)
+      const replaced = distance(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const transposed = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? distance(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY
+      row.push(Math.min(distance(i - 1, j) + 1, distance(i, j - 1) + 1, replaced, transposed))
     }
-    before = above
-    above = row
   }
-  return above[b.length]!
+  return distance(a.length, b.length)
 }

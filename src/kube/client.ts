@@ -4,6 +4,7 @@
  */
 import { KubeError } from './errors.ts'
 import type { KubeObject } from './object.ts'
+import { responseBytes } from './response-bytes.ts'
 import { type CallOptions, type KubeAccess, KubeTransport, type RequestBody } from './transport.ts'
 import { type WatchEvent, watchEvents } from './watch-events.ts'
 
@@ -37,7 +38,17 @@ export interface KubeClient {
   apply(kind: KubeKind, object: KubeObject, apply: ApplyOptions, options?: CallOptions): Promise<KubeObject>
   patch(kind: KubeKind, name: string, namespace: string | undefined, patch: MergePatch, options?: CallOptions): Promise<KubeObject>
   delete(kind: KubeKind, name: string, namespace?: string, options?: CallOptions): Promise<void>
+  /** The log of a container as bytes, until it ends, or the signal or the timeout ends it. */
+  log(pod: string, namespace: string, query: LogQuery, options: CallOptions & { timeout: number }): AsyncGenerator<Uint8Array, void>
   close(): void
+}
+
+/** Which log of a pod. */
+export interface LogQuery {
+  container: string
+  follow?: boolean
+  /** Only what was written in the last so many seconds. */
+  sinceSeconds?: number
 }
 
 /** Options of server-side apply. */
@@ -130,6 +141,8 @@ export function kubeClient(access: KubeAccess): KubeClient {
     async delete(kind, name, namespace, options) {
       await request('DELETE', pathOf(kind, namespace, name), options)
     },
+    log: (pod, namespace, selection, options) =>
+      responseBytes(transport, `${pathOf(core.pod, namespace, pod)}/log${query({ ...selection })}`, options),
     close: () => transport.close(),
   }
 }

@@ -5,6 +5,8 @@ export class KubeError extends Error {
     readonly status: number,
     readonly reason: string,
     message: string,
+    /** Details of the API server, such as the disruption budget that refuses an eviction. */
+    readonly causes: readonly string[] = [],
   ) {
     super(message)
   }

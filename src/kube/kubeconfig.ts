@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { LineCounter, parseDocument, stringify } from 'yaml'
+import { isObject } from '../document/is-object.ts'
 import { duplicateKey } from '../document/unique-keys.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
@@ -72,15 +73,15 @@ export function parseKubeconfig(text: string): Kubeconfig {
   } catch (error) {
     throw malformed(messageOf(error))
   }
-  if (!isRecord(root)) throw malformed('the document is not a mapping')
+  if (!isObject(root)) throw malformed('the document is not a mapping')
   if (root.kind !== undefined && root.kind !== 'Config') throw malformed(`kind is "${root.kind}", not "Config"`)
   const config = emptyKubeconfig()
   for (const [section, key] of sections) {
     const list = root[section] ?? []
     if (!Array.isArray(list)) throw malformed(`"${section}" is not a list`)
     for (const entry of list) {
-      const value = isRecord(entry) ? (entry[key] ?? {}) : undefined
-      if (!isRecord(entry) || typeof entry.name !== 'string' || !isRecord(value))
+      const value = isObject(entry) ? (entry[key] ?? {}) : undefined
+      if (!isObject(entry) || typeof entry.name !== 'string' || !isObject(value))
         throw malformed(`an entry of "${section}" has no name or no ${key}`)
       config[section].set(entry.name, value)
     }
@@ -220,8 +221,4 @@ export function accessOf(
     ...(key && { key }),
     ...(typeof user.token === 'string' && { token: user.token }),
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

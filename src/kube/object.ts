@@ -1,4 +1,5 @@
 import { LineCounter, parseAllDocuments } from 'yaml'
+import { isObject } from '../document/is-object.ts'
 import { duplicateKey } from '../document/unique-keys.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
@@ -9,6 +10,7 @@ export interface ObjectMeta {
   namespace?: string | undefined
   uid?: string
   resourceVersion?: string
+  creationTimestamp?: string
   deletionTimestamp?: string
   labels?: Record<string, string>
   annotations?: Record<string, string>
@@ -63,8 +65,4 @@ function asObject(value: unknown, malformed: (detail: string) => KubeError): Kub
   if (typeof kind !== 'string' || !kind) throw malformed('kind is missing')
   if (!isObject(metadata) || typeof metadata.name !== 'string' || !metadata.name) throw malformed(`${kind} has no metadata.name`)
   return value as KubeObject
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

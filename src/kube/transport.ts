@@ -78,11 +78,19 @@ export class KubeTransport {
   }
 }
 
+interface StatusResponse {
+  readonly kind?: string
+  readonly reason?: string
+  readonly message?: string
+  readonly details?: { readonly causes?: readonly { readonly message?: string }[] }
+}
+
 /** The error of a response whose status is not a success. */
 export function refused(status: number, where: string, text: string): KubeError {
   try {
-    const { kind, reason, message } = JSON.parse(text) as { kind?: string; reason?: string; message?: string }
-    if (kind === 'Status') return new KubeError(status, reason ?? 'Unknown', `${where}: ${message ?? `status ${status}`}`)
+    const { kind, reason, message, details } = JSON.parse(text) as StatusResponse
+    const causes = details?.causes?.flatMap((cause) => cause.message ?? []) ?? []
+    if (kind === 'Status') return new KubeError(status, reason ?? 'Unknown', `${where}: ${message ?? `status ${status}`}`, causes)
   } catch {}
   return new KubeError(status, 'Unknown', `${where}: status ${status}: ${text.slice(0, 200).trim()}`)
 }

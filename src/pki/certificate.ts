@@ -60,7 +60,7 @@ export function newCA({
       extendedKeyUsage: ['serverAuth', 'clientAuth'],
       isCA: true,
       subjectKeyId: keyId,
-      ...(sans ? { altNames: sans } : {}),
+      ...(sans && { altNames: sans }),
     },
   })
   return { crt, key: key.pem }
@@ -110,7 +110,7 @@ function certify(
       isCA: false,
       subjectKeyId: keyIdOf(spki),
       authorityKeyId: authority.extensions.subjectKeyId ?? keyIdOf(caKey.spki),
-      ...(sans ? { altNames: sans } : {}),
+      ...(sans && { altNames: sans }),
     },
   })
 }

@@ -36,7 +36,7 @@ export function signCSR(
   const names = sans ?? request.extensions.altNames
   const kind: KeyKind = request.algorithm === 'ed25519' ? 'ed25519' : request.algorithm.startsWith('rsa') ? 'rsa' : 'ecdsa'
   return certifyKey(
-    { ...options, subject: subject?.(request.subject) ?? request.subject, ...(names ? { sans: names } : {}) },
+    { ...options, subject: subject?.(request.subject) ?? request.subject, ...(names && { sans: names }) },
     request.publicKey,
     kind,
   )

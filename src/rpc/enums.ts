@@ -158,6 +158,14 @@ export const grpc = {
 
 export const ichor = {
   v1: {
+    EtcdUpkeepEvent: {
+      Action: {
+        DEFRAGMENTED: 0,
+        FULL: 1,
+        WRITABLE: 2,
+        STILL_FULL: 3,
+      },
+    },
     Cause: {
       Kind: {
         ABSENT: 0,

@@ -776,6 +776,13 @@ export namespace etcdserverpb {
   export interface PutResponse {
     header?: etcdserverpb.ResponseHeader
   }
+  export interface CompactionRequest {
+    revision: number
+    physical: boolean
+  }
+  export interface CompactionResponse {
+    header?: etcdserverpb.ResponseHeader
+  }
   export interface DeleteRangeRequest {
     key: Uint8Array
     rangeEnd: Uint8Array
@@ -1022,6 +1029,13 @@ export namespace ichor.v1 {
     force: boolean
     noConfirm: boolean
     reconnects: boolean
+  }
+  export interface EtcdUpkeepEvent {
+    action: number
+    member: string
+    before: number
+    after: number
+    quota: number
   }
   export interface ExplainRequest {
     namespace: string
@@ -2471,6 +2485,7 @@ export interface Methods {
   'etcdserverpb.KV/Range': { kind: 'unary'; request: etcdserverpb.RangeRequest; reply: etcdserverpb.RangeResponse }
   'etcdserverpb.KV/Txn': { kind: 'unary'; request: etcdserverpb.TxnRequest; reply: etcdserverpb.TxnResponse }
   'etcdserverpb.KV/DeleteRange': { kind: 'unary'; request: etcdserverpb.DeleteRangeRequest; reply: etcdserverpb.DeleteRangeResponse }
+  'etcdserverpb.KV/Compact': { kind: 'unary'; request: etcdserverpb.CompactionRequest; reply: etcdserverpb.CompactionResponse }
   'etcdserverpb.Lease/LeaseGrant': { kind: 'unary'; request: etcdserverpb.LeaseGrantRequest; reply: etcdserverpb.LeaseGrantResponse }
   'etcdserverpb.Lease/LeaseRevoke': { kind: 'unary'; request: etcdserverpb.LeaseRevokeRequest; reply: etcdserverpb.LeaseRevokeResponse }
   'etcdserverpb.Lease/LeaseKeepAlive': {

@@ -34,6 +34,8 @@ export interface ServiceDefinition {
   readonly cgroup?: string
   /** Milliseconds between SIGTERM and SIGKILL. Default: 10,000. */
   readonly stopTimeout?: number
+  /** The outside party that it connects to: where it fails, an explanation checks whether that answers. */
+  readonly contacts?: string
   /** Actions that the API allows. Default: none. */
   readonly operator?: readonly OperatorAction[]
 }
@@ -57,6 +59,8 @@ export interface RunContext {
 /** The result of a run. */
 export interface Exit {
   readonly ok: boolean
+  /** The errno name of the system call that failed. */
+  readonly code?: string | undefined
   /** `exited with code 1`, `killed by SIGKILL`. */
   readonly message: string
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../cosi/clock.ts'
 import type { Logger } from '../cosi/log.ts'
 import type { Store } from '../cosi/store.ts'
 import { TokenBucket, type TokenRate } from '../timing/token-bucket.ts'
+import { errnoOf } from '../wire/errno.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { watchCondition } from './condition.ts'
 import { type Exit, type Run, type RunContext, type ServiceDefinition, Skip } from './definition.ts'
@@ -131,11 +132,11 @@ export class Service {
     if (oom !== undefined && oom < oomFloor) this.#emit(`OOM score ${oom} may not be set here, ${oomFloor} is used`)
     for (;;) {
       const exit = await this.#attempt(context)
-      if (signal.aborted) return this.#move(exit.ok ? 'finish' : 'fail', exit.ok ? 'Service stopped' : exit.message)
+      if (signal.aborted) return this.#move(exit.ok ? 'finish' : 'fail', exit.ok ? 'Service stopped' : exit.message, exit.code)
       if (this.#state === 'Skipped') return
       if (definition.restart === 'never' || (definition.restart === 'untilSuccess' && exit.ok)) return this.#over(exit)
       const interval = this.#mayRestartAtOnce() ? 0 : restartInterval
-      this.#move('retry', `${exit.message}, starting again in ${interval / 1000}s`)
+      this.#move('retry', `${exit.message}, starting again in ${interval / 1000}s`, exit.code)
       await this.#context.clock.sleep(interval, signal)
     }
   }
@@ -209,11 +210,13 @@ export class Service {
           { service: definition.id },
         )
     }
-    const stopRequested = new Promise<undefined>((resolve) => {
-      if (signal.aborted) resolve(undefined)
-      signal.addEventListener('abort', () => resolve(undefined), { once: true })
-    })
-    const exit = await Promise.race([ended, stopRequested])
+    const stopRequested = Promise.withResolvers<undefined>()
+    const requestStop = () => stopRequested.resolve(undefined)
+    if (signal.aborted) requestStop()
+    signal.addEventListener('abort', requestStop, { once: true })
+    const exit = await Promise.race([ended, stopRequested.promise])
+    // The signal lives as long as the service: a listener that stayed would be one more for each restart.
+    signal.removeEventListener('abort', requestStop)
     over.abort()
     const end = exit ?? (await this.#end(run, ended, definition.stopTimeout ?? defaultStopTimeout))
     this.#log.ended = this.#log.latest
@@ -249,7 +252,7 @@ export class Service {
 
   #over(exit: Exit): void {
     if (this.#state === 'Running' && exit.ok) this.#move('finish', 'Service finished successfully')
-    else this.#move('fail', exit.message)
+    else this.#move('fail', exit.message, exit.code)
   }
 
   #mayRestartAtOnce(): boolean {
@@ -273,17 +276,18 @@ export class Service {
     if (turned) this.#emit(problem === undefined ? 'Health check successful' : `Health check failed: ${problem}`)
   }
 
-  #move(step: Step, message: string): void {
+  #move(step: Step, message: string, code?: string): void {
     this.#state = next(this.#state, step)
-    this.#emit(message, step)
+    this.#emit(message, step, code)
   }
 
-  #emit(message: string, step?: Step): void {
+  #emit(message: string, step?: Step, code?: string): void {
     const event: ServiceEvent = {
       id: this.#definition.id,
       state: this.#state,
       ...(step && { step }),
       message,
+      ...(code && { code }),
       time: this.#context.clock.now(),
       health: this.#health,
     }
@@ -293,4 +297,4 @@ export class Service {
   }
 }
 
-const failed = (error: unknown): Exit => ({ ok: false, message: messageOf(error) })
+const failed = (error: unknown): Exit => ({ ok: false, message: messageOf(error), code: errnoOf(error) })

@@ -9,6 +9,8 @@ export interface ServiceEvent {
   /** The step that led to the state; absent for a message without a transition. */
   readonly step?: Step
   readonly message: string
+  /** The errno name of the system call that failed. */
+  readonly code?: string
   readonly time: Date
   readonly health: Health
 }

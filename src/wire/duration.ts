@@ -1,17 +1,20 @@
 /** Durations in Go's format, as configurations, specs and flags write them. */
 
+const whole = /^[-+]?(0|((?:\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)$/
+const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g
+
+/** What a duration looks like, as a regular expression; in plain letters, which every dialect reads. */
+export const durationPattern: string = whole.source.replaceAll('\\u00B5', 'µ').replaceAll('\\u03BC', 'μ')
+
 const nanoseconds: Record<string, number> = { h: 3600e9, m: 60e9, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, μs: 1e3, ns: 1 }
 
 /** Nanoseconds of a duration such as `1h2m3.5s`; undefined when it is malformed. */
 export function parseDuration(text: string): number | undefined {
-  if (text.length > 64) return undefined
-  const [, sign, parts = ''] = /^([-+]?)(0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|us|µs|μs|ns|m|s))+)$/.exec(text) ?? []
-  if (parts === '') return undefined
+  if (text.length > 64 || !whole.test(text)) return undefined
   let total = 0
-  for (const [, number, unit = ''] of parts.matchAll(/(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|μs|ns|m|s)/gy))
-    total += Number(number) * (nanoseconds[unit] ?? 0)
+  for (const [, amount, name = ''] of text.matchAll(part)) total += Number(amount) * (nanoseconds[name] ?? 0)
   const rounded = Math.round(total)
-  return sign === '-' && rounded !== 0 ? -rounded : rounded
+  return text.startsWith('-') && rounded !== 0 ? -rounded : rounded
 }
 
 /** Milliseconds of a duration that has passed validation; 0 when there is none. */

@@ -45,12 +45,21 @@ export function parseIp(text: string): Uint8Array | undefined {
   return bytes
 }
 
+/** Whether a string is an IP address, without a prefix length or zone. */
+export const isIp = (text: string): boolean => parseIp(text) !== undefined
+
+/** The 4 bytes of an IPv4 address that is mapped into IPv6 (RFC 4291, 2.5.5.2); any other address as it is. */
+export function unmapped(bytes: Uint8Array): Uint8Array {
+  const mapped = bytes.length === 16 && bytes[10] === 255 && bytes[11] === 255 && bytes.subarray(0, 10).every((byte) => byte === 0)
+  return mapped ? bytes.subarray(12) : bytes
+}
+
 /** The canonical string of an IP address (RFC 5952). */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   if (bytes.length !== 16) throw new DecodeError('IP address', 0, `${bytes.length} bytes`)
-  if (bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255)
-    return `::ffff:${bytes.subarray(12).join('.')}`
+  const four = unmapped(bytes)
+  if (four.length === 4) return `::ffff:${four.join('.')}`
   const groups = Array.from({ length: 8 }, (_, index) => ((bytes[index * 2] ?? 0) << 8) | (bytes[index * 2 + 1] ?? 0))
   let best = { start: -1, length: 1 } // one zero group alone is not shortened
   for (let start = 0; start < 8; start++) {

@@ -42,12 +42,13 @@ export function writeMeta(values: MetaValues): Uint8Array {
 /** Decodes one copy. Throws DecodeError when it is damaged. */
 export function readMeta(bytes: Uint8Array): Map<number, Uint8Array> {
   if (bytes.length < metaCopySize) throw new DecodeError('META', bytes.length, 'it ends too soon')
-  const copy = Buffer.from(bytes.subarray(0, metaCopySize))
+  const copy = Buffer.from(bytes.buffer, bytes.byteOffset, metaCopySize)
   if (copy.readUInt32BE(0) !== firstMagic) throw new DecodeError('META', 0, 'no magic in front')
   if (copy.readUInt32BE(metaCopySize - 4) !== lastMagic) throw new DecodeError('META', metaCopySize - 4, 'no magic at the end')
-  const hash = Buffer.from(copy.subarray(hashAt, hashAt + hashSize))
-  copy.fill(0, hashAt, hashAt + hashSize)
-  if (!createHash('sha256').update(copy).digest().equals(hash)) throw new DecodeError('META', hashAt, 'its sum is wrong')
+  // The sum counts as zeros in itself.
+  const sum = createHash('sha256').update(copy.subarray(0, hashAt)).update(Buffer.alloc(hashSize))
+  const hash = sum.update(copy.subarray(hashAt + hashSize)).digest()
+  if (!hash.equals(copy.subarray(hashAt, hashAt + hashSize))) throw new DecodeError('META', hashAt, 'its sum is wrong')
   const values = new Map<number, Uint8Array>()
   for (let at = 4; at + 4 <= hashAt; ) {
     const tag = copy.readUInt32BE(at)

@@ -51,6 +51,33 @@ export const addressOnly = (text: string): string => text.split('/')[0] ?? text
 /** Whether an address, with or without a prefix length, is IPv6. */
 export const isIPv6 = (text: string): boolean => text.includes(':')
 
+/** The address family of an address or network, as resources name it. */
+export const familyOf = (text: string): 'inet4' | 'inet6' => (isIPv6(text) ? 'inet6' : 'inet4')
+
+/** The network of a single address: `10.0.0.1/32`. */
+export const hostPrefix = (address: string): string => `${addressOnly(address)}/${isIPv6(address) ? 128 : 32}`
+
+/** Prefix length of a netmask; undefined where its bits are not contiguous. */
+export function maskLength(mask: Uint8Array): number | undefined {
+  const bits = Array.from(mask, (byte) => byte.toString(2).padStart(8, '0')).join('')
+  return /^1*0*$/.test(bits) ? bits.lastIndexOf('1') + 1 : undefined
+}
+
+/** A network in text form. */
+export const formatPrefix = ({ bytes, bits }: Prefix): string => `${formatIp(bytes)}/${bits}`
+
+/** The same network with its host bits cleared. */
+export function masked({ bytes, bits }: Prefix): Prefix {
+  const clear = (byte: number, index: number) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - index * 8)))
+  return { bytes: bytes.map(clear), bits }
+}
+
+/** Whether two networks share an address. */
+export function overlaps(a: Prefix, b: Prefix): boolean {
+  const [wide, narrow] = a.bits <= b.bits ? [a, b] : [b, a]
+  return containsAddress(wide, formatIp(narrow.bytes))
+}
+
 /** Whether subnets select an address: `!` excludes, in any position; with exclusions only, everything else is included. */
 export function selects(subnets: readonly string[], address: string): boolean {
   const holds = (subnet: string) => containsAddress(parsePrefix(subnet), address)

@@ -23,7 +23,7 @@ afterAll(async () => {
 }, 60_000)
 
 const frozen: number[] = []
-const on = (node: string, ...args: string[]) => cluster.talosctl(args[0] ?? '', '-n', node, ...args.slice(1))
+const on = (node: string, ...args: string[]) => cluster.on(node, ...args)
 const patch = (node: string, text: string) => on(node, 'patch', 'mc', '-p', text)
 const explained = async (node: string) => (await on(node, 'explain')).stdout
 const pidOf = (node: string, commandLine: string) => cluster.processIn(nameOf(node), commandLine)

@@ -17,10 +17,7 @@ const exposed = 38_080
 beforeAll(() => {
   before = cluster.traces()
 })
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-})
+afterAll(() => cluster.end())
 
 test('one command makes a cluster in which every node is ready and every system pod runs', async () => {
   const { stderr } = await cluster.create('--exposed-ports', `${exposed}:30080/tcp`)

@@ -50,6 +50,11 @@ export class TestCluster {
     return { code, stdout, stderr }
   }
 
+  /** Runs a command on one node, whose address goes behind the command's name. */
+  on(node: string, ...[command = '', ...args]: string[]): Promise<CommandResult> {
+    return this.talosctl(command, '-n', node, ...args)
+  }
+
   /** `cluster create` with this cluster's name; fails the story when it fails. */
   async create(...args: string[]): Promise<CommandResult> {
     return succeeded(await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args))
@@ -129,6 +134,12 @@ export class TestCluster {
   /** Takes the folder away. */
   close(): void {
     rmSync(this.home, { recursive: true, force: true })
+  }
+
+  /** What is left to do at the end of a story. */
+  async end(): Promise<void> {
+    await this.destroy()
+    this.close()
   }
 }
 

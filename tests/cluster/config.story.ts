@@ -20,12 +20,9 @@ beforeAll(async () => {
   controlPlane = address('controlplane')
   worker = address('worker')
 }, 300_000)
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-}, 60_000)
+afterAll(() => cluster.end(), 60_000)
 
-const on = (node: string, ...args: string[]) => cluster.talosctl(args[0] ?? '', '-n', node, ...args.slice(1))
+const on = (node: string, ...args: string[]) => cluster.on(node, ...args)
 const label = (value: string) => `machine: {nodeLabels: {story: ${value}}}`
 const patch = (node: string, text: string, ...flags: string[]) => on(node, 'patch', 'mc', '-p', text, ...flags)
 

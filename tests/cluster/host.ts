@@ -13,12 +13,12 @@ export interface Traces {
   processes: string[]
 }
 
-const NODES = ['controlplane', 'worker'].flatMap((role) => [1, 2, 3, 4, 5].map((number) => `${role}-${number}`))
+const nodeNames = ['controlplane', 'worker'].flatMap((role) => [1, 2, 3, 4, 5].map((number) => `${role}-${number}`))
 
 /** Looks for what belongs to a cluster kept in a folder, and to no other on this host. */
 export function traces(state: string, name: string): Traces {
   const id = clusterId(state, name)
-  const links = [`ichor${id}`, ...NODES.map((node) => linkName(id, `${name}-${node}`))]
+  const links = [`ichor${id}`, ...nodeNames.map((node) => linkName(id, `${name}-${node}`))]
   return {
     mounts: readFileSync('/proc/self/mountinfo', 'utf8')
       .split('\n')

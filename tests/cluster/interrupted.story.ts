@@ -4,10 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('torn')
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-})
+afterAll(() => cluster.end())
 
 const before = cluster.traces()
 

@@ -92,6 +92,16 @@ describe('memory', () => {
     expect(found).toMatchObject({ [controlPlane]: 2 * 1024 ** 3, [worker]: 1024 ** 3 })
   })
 
+  test('a node offers pods no more than it was given', async () => {
+    const { items } = await cluster.objects('get', 'nodes')
+    const offered = items.map(({ metadata, status }) => [
+      metadata.name,
+      (status as { allocatable?: { memory?: string } }).allocatable?.memory,
+    ])
+    // The limit without what is reserved for the system, and the threshold of eviction.
+    expect(Object.fromEntries(offered)).toEqual({ [controlPlane]: `${2048 - 512 - 100}Mi`, [worker]: `${1024 - 384 - 100}Mi` })
+  })
+
   test('apid and trustd have 128 MiB', () => {
     for (const service of ['apid', 'trustd']) {
       const group = groupOf(cluster.processIn(controlPlane, `/usr/bin/${service}`) ?? 0)

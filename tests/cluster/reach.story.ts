@@ -18,12 +18,9 @@ beforeAll(async () => {
   await cluster.create()
   worker = cluster.nodes().find(({ role }) => role === 'worker')?.ip ?? ''
 }, 300_000)
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-}, 60_000)
+afterAll(() => cluster.end(), 60_000)
 
-const on = (node: string, ...args: string[]) => cluster.talosctl(args[0] ?? '', '-n', node, ...args.slice(1))
+const on = (node: string, ...args: string[]) => cluster.on(node, ...args)
 
 const block = 'apiVersion: v1alpha1\nkind: NetworkDefaultActionConfig\ningress: block\n'
 const admit = (subnet: string, name = 'api') =>

@@ -17,12 +17,9 @@ beforeAll(async () => {
   await cluster.create()
   ;[controlPlane = '', worker = ''] = cluster.nodes().map(({ ip }) => ip)
 }, 300_000)
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-}, 60_000)
+afterAll(() => cluster.end(), 60_000)
 
-const on = (node: string, ...args: string[]) => cluster.talosctl(args[0] ?? '', '-n', node, ...args.slice(1))
+const on = (node: string, ...args: string[]) => cluster.on(node, ...args)
 const explained = async (node: string) => succeeded(await on(node, 'explain')).stdout
 const well = (node: string) => eventually(async () => expect(await explained(node)).toMatch(/^the machine is healthy$/m))
 const newest = async (node: string) =>

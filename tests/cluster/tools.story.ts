@@ -4,33 +4,20 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { etcdClient } from '../../src/os/etcd/client.ts'
+import { builtTool, run } from '../etcd/etcd-tools.ts'
 import { succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('tools')
 const node = '10.66.0.2'
 const scratch = mkdtempSync('/var/tmp/ichor-tools-')
-const repository = join(import.meta.dir, '..', '..')
-
-async function run(argv: string[], { cwd = repository, input = '' } = {}) {
-  const child = Bun.spawn(argv, { cwd, stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  return { code, stdout, stderr }
-}
-
-/** Builds a tool of a Go module that is pinned beside us, and gives its path. */
-async function built(name: string, module: string, tool: string): Promise<string> {
-  const path = join(scratch, name)
-  succeeded(await run(['go', 'build', '-o', path, tool], { cwd: join(repository, module) }))
-  return path
-}
 
 let etcdctl = ''
 let ctr = ''
 
 beforeAll(async () => {
   await cluster.create('--workers', '0', '--cidr', '10.66.0.0/24')
-  etcdctl = await built('etcdctl', 'tests/interop/etcdctl', 'go.etcd.io/etcd/etcdctl/v3')
-  ctr = await built('ctr', 'rootfs/containerd', 'github.com/containerd/containerd/v2/cmd/ctr')
+  etcdctl = await builtTool(scratch, 'etcdctl', 'tests/interop/etcdctl', 'go.etcd.io/etcd/etcdctl/v3')
+  ctr = await builtTool(scratch, 'ctr', 'rootfs/containerd', 'github.com/containerd/containerd/v2/cmd/ctr')
 })
 afterAll(async () => {
   await cluster.destroy()

@@ -141,9 +141,9 @@ function stateOver(channel: Channel): State {
         aggregated,
         tailEvents: tail,
         labelQuery: labelQuery(labels),
-        ...(after === undefined ? {} : { startFromBookmark: after as Uint8Array }),
+        ...(after !== undefined && { startFromBookmark: after as Uint8Array }),
       }
-      const request = { ...kind, ...(id === undefined ? {} : { id }), options, apiVersion: 1 }
+      const request = { ...kind, ...(id !== undefined && { id }), options, apiVersion: 1 }
       const responses = channel.serverStream('cosi.resource.State/Watch', request, { signal })
       await responses.next()
       return seen(responses)

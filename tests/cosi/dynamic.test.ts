@@ -12,7 +12,7 @@ const Copy = defineResource({ type: 'Copies.test.dev', namespace: 'default', spe
 
 function machine() {
   const store = new Store()
-  return { store, runtime: new Runtime(store, { log: silent }) }
+  return { store, runtime: new Runtime(store, { log: silent, firstPause: 2 }) }
 }
 
 /** Copies the value that the pointer names, reading no other. */

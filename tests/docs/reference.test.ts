@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { made } from '../../docs/generate.ts'
 import { areas } from '../../src/programs/init/areas.ts'
-import { commands } from '../../src/programs/talosctl/talosctl.ts'
+import { commands } from '../../src/programs/talosctl/command-table.ts'
 import { servedMethods } from '../os/served-methods.ts'
 
 const folder = join(import.meta.dir, '../../docs/reference')

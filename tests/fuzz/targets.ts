@@ -8,7 +8,6 @@ import { Store } from '../../src/cosi/store.ts'
 import { emptyKubeconfig, mergeKubeconfig, parseKubeconfig } from '../../src/kube/kubeconfig.ts'
 import { markReply } from '../../src/programs/apid/merge.ts'
 import { forwardedHeaders, routeOf } from '../../src/programs/apid/routing.ts'
-import { tarEntries } from '../../src/programs/talosctl/archive/tar-reader.ts'
 import { parsePath, parseTemplate } from '../../src/programs/talosctl/output/jsonpath.ts'
 import { parseTalosconfig } from '../../src/programs/talosctl/talosconfig/talosconfig.ts'
 import { decode, encode } from '../../src/rpc/codec.ts'
@@ -23,6 +22,8 @@ import { stateMethods } from '../../src/rpc/server/state.ts'
 import { preface } from '../../src/wire/http2/frame.ts'
 import { HpackDecoder, HpackEncoder } from '../../src/wire/http2/hpack.ts'
 import { settingsFrame } from '../../src/wire/http2/settings.ts'
+import { tarEntries } from '../../src/wire/tar/read.ts'
+import { tarEnd } from '../../src/wire/tar/write.ts'
 import { kernelTargets } from './kernel-targets.ts'
 import { originTargets } from './origin-targets.ts'
 import { bytes, type Target, tarOf } from './target.ts'
@@ -271,7 +272,12 @@ const rpcTargets: Record<string, Target> = {
     run: (input) => void mergeKubeconfig(emptyKubeconfig(), parseKubeconfig(text(input))),
   },
   'tar streams': {
-    seeds: [tarOf('file', 'content of a file'), tarOf('long/'.repeat(15), ''), bytes(tarOf('a', 'b'), tarOf('c', 'd'), Buffer.alloc(1024))],
+    seeds: [
+      ['file', 'content of a file'],
+      ['long/'.repeat(15), ''],
+    ]
+      .map(([name = '', content = '']) => bytes(tarOf(name, content), tarEnd))
+      .concat(bytes(tarOf('a', 'b'), tarOf('c', 'd'), tarEnd)),
     answers: ['TarError'],
     async run(input) {
       const pieces = (async function* () {

@@ -1,6 +1,5 @@
 /** Parsers of bytes that come from the network, from disks and from firmware. */
 import { Buffer } from 'node:buffer'
-import { findTarPlaces } from '../../src/oci/tar-places.ts'
 import {
   aged,
   answerWith,
@@ -15,6 +14,9 @@ import {
 import { newCA, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { newCSR, parseCSR } from '../../src/pki/request.ts'
 import { cpioHeader, cpioTrailer, cpioTypes, parseCpio } from '../../src/wire/cpio.ts'
+import { DbusAuthentication } from '../../src/wire/dbus/authentication.ts'
+import { matchesRule, parseMatchRule } from '../../src/wire/dbus/match-rule.ts'
+import { readDbusMessage, writeDbusMessage } from '../../src/wire/dbus/message.ts'
 import { newRequest, readDhcp4, writeDhcp4 } from '../../src/wire/dhcp/dhcp4.ts'
 import { Dhcp4Options, dhcp4Option, optionAddresses, optionNumber } from '../../src/wire/dhcp/dhcp4-options.ts'
 import { Dhcp6Meaning, dhcp6Option, dhcp6Type, readDhcp6, writeDhcp6 } from '../../src/wire/dhcp/dhcp6.ts'
@@ -35,6 +37,7 @@ import { viewOf } from '../../src/wire/probe/view.ts'
 import { parseSmbios, smbiosFields } from '../../src/wire/smbios.ts'
 import { swapHeader } from '../../src/wire/swap.ts'
 import { parseSyslog } from '../../src/wire/syslog.ts'
+import { findTarPlaces } from '../../src/wire/tar/read.ts'
 import { bytes, type Target, tarOf } from './target.ts'
 
 const mac = '02:00:00:00:00:01'
@@ -67,6 +70,11 @@ const record = (type: number, data: Uint8Array) => bytes(0xc0, 12, 0, type, 0, 1
 const option = bytes(0, 0, 41, 4, 208, 0, 0, 128, 0, 0, 0)
 
 const der = (pem: string) => Buffer.from(pem.replaceAll(/-----.*?-----|\s/g, ''), 'base64')
+
+const dbusCall = writeDbusMessage({
+  ...{ type: 'call', serial: 1, path: '/org/freedesktop/DBus', interface: 'org.freedesktop.DBus', member: 'AddMatch' },
+  body: [{ type: 's', value: "type='signal',member='PrepareForShutdown'" }],
+})
 
 /** Parsers by name. */
 export const wireTargets: Record<string, Target> = {
@@ -168,6 +176,27 @@ export const wireTargets: Record<string, Target> = {
       for (let at = 0; at < input.length; at += 100)
         for (const packet of reader.push(input.subarray(at, at + 100))) packetSummary(packet, reader.type ?? 1)
     },
+  },
+  'D-Bus messages': {
+    seeds: [
+      dbusCall,
+      bytes(dbusCall, writeDbusMessage({ type: 'signal', serial: 2, body: [{ type: 'v', value: { type: 't', value: 9n } }] })),
+    ],
+    answers: ['DecodeError'],
+    run(input) {
+      for (let rest = input, read = readDbusMessage(rest); read; read = readDbusMessage(rest)) {
+        const [rule] = read.message.body ?? []
+        if (rule?.type === 's') matchesRule(parseMatchRule(rule.value), read.message)
+        rest = rest.subarray(read.length)
+      }
+    },
+  },
+  'D-Bus authentication': {
+    seeds: ['\0AUTH EXTERNAL\r\nDATA\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n', '\0AUTH\r\nAUTH EXTERNAL 30\r\nBEGIN\r\nl'].map((text) =>
+      Buffer.from(text),
+    ),
+    answers: ['DecodeError'],
+    run: (input) => void new DbusAuthentication(disk.diskGuid).receive(input),
   },
   'syslog messages': {
     seeds: ['<34>1 2026-10-11T22:14:15.003Z h su 1 ID47 [a b="c"][d e="\\"f"] text', '<13>Oct 11 22:14:15 su[7]: text', 'text'].map(

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { KubeClient } from '../../src/kube/client.ts'
-import { drain } from '../../src/kube/drain.ts'
+import { DrainTimeout, drain, mayLeave } from '../../src/kube/drain.ts'
 import { KubeError } from '../../src/kube/errors.ts'
 import type { KubeObject } from '../../src/kube/object.ts'
 
@@ -11,10 +11,15 @@ const pod = (name: string, more: Partial<KubeObject['metadata']> = {}, phase = '
   status: { phase },
 })
 
+const budget = new KubeError(429, 'TooManyRequests', 'cannot evict pod', [
+  'The disruption budget web needs 2 healthy pods and has 2 currently',
+])
+
 /** A cluster whose pods end when they are evicted, unless a disruption budget refuses a number of attempts. */
-function cluster(pods: KubeObject[], held: Record<string, number> = {}) {
+function cluster(pods: KubeObject[], held: Record<string, number> = {}, { unschedulable = false, refusal = budget } = {}) {
   const calls: string[] = []
   const client = {
+    get: async () => ({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, spec: { unschedulable } }),
     async patch(_: unknown, name: string, __: unknown, { body }: { body: unknown }) {
       calls.push(`patch ${name} ${JSON.stringify(body)}`)
     },
@@ -28,7 +33,7 @@ function cluster(pods: KubeObject[], held: Record<string, number> = {}) {
       const left = held[name] ?? 0
       if (left > 0) {
         held[name] = left - 1
-        throw new KubeError(429, 'TooManyRequests', 'budget')
+        throw refusal
       }
       pods.splice(
         pods.findIndex(({ metadata }) => metadata.name === name),
@@ -58,7 +63,52 @@ test('a drain cordons, evicts what it may and waits for a disruption budget', as
   ])
 })
 
-test('a drain that times out names the remaining pods', async () => {
+test('a drain that times out names the remaining pods and the budget that keeps them', async () => {
+  const { client } = cluster([pod('held'), pod('other')], { held: 1000 })
+  const failure = drain(client, 'n1', { timeout: 0, interval: 1 })
+  await expect(failure).rejects.toThrow(
+    'drain node "n1": not done within 0 s: default/held: The disruption budget web needs 2 healthy pods and has 2 currently; default/other is ending',
+  )
+  const error = await failure.catch((caught) => caught)
+  expect(error).toBeInstanceOf(DrainTimeout)
+  expect(error.remaining.map((each: { pod: string }) => each.pod)).toEqual(['default/held', 'default/other'])
+})
+
+test('a server in trouble is tried again, any other refusal ends the drain', async () => {
+  const busy = cluster([pod('app')], { app: 1 }, { refusal: new KubeError(503, 'ServiceUnavailable', 'later') })
+  await drain(busy.client, 'n1', { timeout: 1000, interval: 1 })
+  expect(busy.calls.filter((call) => call.startsWith('POST'))).toHaveLength(2)
+  const forbidden = cluster([pod('app')], { app: 1 }, { refusal: new KubeError(403, 'Forbidden', 'not you') })
+  await expect(drain(forbidden.client, 'n1', { timeout: 1000, interval: 1 })).rejects.toThrow('not you')
+})
+
+test.each([
+  [false, ['patch n1 {"metadata":{"annotations":{"a":"b"}},"spec":{"unschedulable":true}}']],
+  [true, []],
+])('a node that was cordoned before: %p, is not marked as cordoned by this drain', async (unschedulable, expected) => {
+  const { client, calls } = cluster([], {}, { unschedulable })
+  const notes: boolean[] = []
+  await drain(client, 'n1', { timeout: 1000, annotations: { a: 'b' }, cordoned: (byThis) => void notes.push(byThis) })
+  expect([calls, notes]).toEqual([expected, [!unschedulable]])
+})
+
+test('pods of daemons, static pods and finished ones stay; those without an owner on request', () => {
+  const owned = (kind: string) => pod('p', { ownerReferences: [{ kind, name: 'o', controller: true }] })
+  expect(mayLeave(owned('ReplicaSet'), { keepOwnerless: true })).toBe(true)
+  expect(mayLeave(owned('DaemonSet'))).toBe(false)
+  expect(mayLeave(pod('p', { annotations: { 'kubernetes.io/config.mirror': 'x' } }))).toBe(false)
+  expect(mayLeave(pod('p', {}, 'Succeeded'))).toBe(false)
+  expect([mayLeave(pod('p')), mayLeave(pod('p'), { keepOwnerless: true })]).toEqual([true, false])
+})
+
+test('a drain that is interrupted ends with the reason', async () => {
   const { client } = cluster([pod('held')], { held: 1000 })
-  await expect(drain(client, 'n1', { timeout: 0, interval: 1 })).rejects.toThrow('drain node "n1": default/held did not leave within 0 s')
+  const abort = new AbortController()
+  const draining = drain(client, 'n1', {
+    timeout: 60_000,
+    interval: 1,
+    signal: abort.signal,
+    report: () => abort.abort(new Error('interrupted')),
+  })
+  await expect(draining).rejects.toThrow('interrupted')
 })

@@ -1,11 +1,8 @@
 /** Images and containers on a real containerd: the images of the root file system, pulled from registryd and provided as folders. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Store } from '../../src/cosi/store.ts'
-import { attachLoop } from '../../src/linux/block/loop.ts'
 import { makeEndingFifo } from '../../src/linux/fs/fifo.ts'
 import * as files from '../../src/linux/fs/files.ts'
 import * as mount from '../../src/linux/fs/mount.ts'
@@ -13,48 +10,23 @@ import { hierarchy } from '../../src/linux/process/cgroup.ts'
 import type { ImageRecord, ImageTable } from '../../src/oci/image.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
 import { holdPort, serveRegistry } from '../../src/os/cri/registryd.ts'
-import { containerd } from '../../src/supervise/containerd/client.ts'
 import { imageContents, listImages, pullImage, removeImage } from '../../src/supervise/containerd/images.ts'
 import { type OwnImage, provideImage } from '../../src/supervise/containerd/own-images.ts'
 import { ociSpec } from '../../src/supervise/containerd/spec.ts'
-import { containerdProbe } from '../../src/supervise/probe.ts'
 import { container } from '../../src/supervise/runner/container.ts'
-import { program } from '../../src/supervise/runner/program.ts'
-import { Supervisor } from '../../src/supervise/supervisor.ts'
+import { ContainerdDaemon } from './containerd-daemon.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'ichor-containerd-'))
-const root = join(folder, 'root')
-const daemon = containerd(join(folder, 'c.sock'))
-const supervisor = new Supervisor({ store: new Store(), oomFloor: 0 })
+const containerd = new ContainerdDaemon()
+const { folder, root, client: daemon, supervisor } = containerd
 const cgroupVersion = hierarchy().version
 let table: ImageTable
 
 beforeAll(async () => {
-  mkdirSync(root)
-  const loop = attachLoop(join(import.meta.dir, '../../dist/rootfs.sqsh'), { readOnly: true, autoclear: true })
-  mount.mount({ source: loop.device, target: root, type: 'squashfs', flags: ['ro'] })
-  loop.release()
+  await containerd.start('rootfs.sqsh')
   table = JSON.parse(files.readText(`${root}/usr/share/ichor/images.json`))
-  supervisor.load({
-    id: 'containerd',
-    dependsOn: [],
-    restart: 'always',
-    runner: program({
-      argv: [`${root}/usr/bin/containerd`, '--address', daemon.address, '--root', `${folder}/lib`, '--state', `${folder}/state`],
-      env: { PATH: `${root}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
-    }),
-    health: { check: containerdProbe(daemon, 'system') },
-  })
-  supervisor.start('containerd')
-  await supervisor.until('containerd', 'up', AbortSignal.timeout(30_000))
 })
 
-afterAll(async () => {
-  await supervisor.stopAll()
-  daemon.close()
-  mount.umountTree(folder)
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => containerd.stop())
 
 const recordOf = (name: string): ImageRecord => table.images.find(({ reference }) => reference.includes(`/${name}:`))!
 
@@ -64,7 +36,7 @@ function folders({ reference, layers, ...record }: ImageRecord): OwnImage {
   return { name: reference, ...record, layers: shown }
 }
 
-function show(source: string, target: string): void {
+async function show(source: string, target: string): Promise<void> {
   if (!mount.mountAt(target)) mount.bind(source, target, { flags: ['ro'] })
 }
 

@@ -1,11 +1,8 @@
 /** Images from archives and debug containers on a real containerd. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Store } from '../../src/cosi/store.ts'
-import { attachLoop } from '../../src/linux/block/loop.ts'
 import * as fifo from '../../src/linux/fs/fifo.ts'
 import * as files from '../../src/linux/fs/files.ts'
 import * as mount from '../../src/linux/fs/mount.ts'
@@ -13,49 +10,24 @@ import * as capabilities from '../../src/linux/process/capabilities.ts'
 import * as cgroup from '../../src/linux/process/cgroup.ts'
 import { runDebugContainer } from '../../src/os/cri/debug-container.ts'
 import type { machine } from '../../src/rpc/messages.ts'
-import { containerd } from '../../src/supervise/containerd/client.ts'
 import { imageContents, listImages } from '../../src/supervise/containerd/images.ts'
 import { importImage } from '../../src/supervise/containerd/import-image.ts'
-import { containerdProbe } from '../../src/supervise/probe.ts'
-import { program } from '../../src/supervise/runner/program.ts'
-import { Supervisor } from '../../src/supervise/supervisor.ts'
 import { buildGuest, guestArchive } from '../interop/guest.ts'
+import { ContainerdDaemon } from './containerd-daemon.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'ichor-debug-'))
-const root = join(folder, 'root')
-const daemon = containerd(join(folder, 'c.sock'))
+const containerd = new ContainerdDaemon()
+const { folder, client: daemon } = containerd
 const channel = daemon.in('system')
-const supervisor = new Supervisor({ store: new Store(), oomFloor: 0 })
 const deps = { files, fifo, capabilities, cgroup }
 const name = 'registry.test/guest:v1'
 const decoder = new TextDecoder()
 /** What a machine has and this host has not: made by these containers, taken away at the end. */
 const made = ['/system/run/pipes', '/system/run', '/system', ...cgroupFolders()].filter((path) => !existsSync(path))
 
-beforeAll(async () => {
-  mkdirSync(root)
-  const loop = attachLoop(join(import.meta.dir, '../../dist/rootfs.node.sqsh'), { readOnly: true, autoclear: true })
-  mount.mount({ source: loop.device, target: root, type: 'squashfs', flags: ['ro'] })
-  loop.release()
-  supervisor.load({
-    id: 'containerd',
-    dependsOn: [],
-    restart: 'always',
-    runner: program({
-      argv: [`${root}/usr/bin/containerd`, '--address', daemon.address, '--root', `${folder}/lib`, '--state', `${folder}/state`],
-      env: { PATH: `${root}/usr/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
-    }),
-    health: { check: containerdProbe(daemon, 'system') },
-  })
-  supervisor.start('containerd')
-  await supervisor.until('containerd', 'up', AbortSignal.timeout(60_000))
-})
+beforeAll(() => containerd.start('rootfs.node.sqsh'))
 
 afterAll(async () => {
-  await supervisor.stopAll()
-  daemon.close()
-  mount.umountTree(folder)
-  rmSync(folder, { recursive: true, force: true })
+  await containerd.stop()
   for (const path of made) if (existsSync(path)) rmdirSync(path)
 })
 

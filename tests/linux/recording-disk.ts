@@ -8,6 +8,7 @@
  * nothing shows that everything before it had to be on the medium.
  */
 import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
+import { constants } from 'node:os'
 import { mount } from '../../src/linux/fs/mount.ts'
 
 const [imagePath = '', logPath = '', folder = ''] = process.argv.slice(2)
@@ -37,8 +38,7 @@ const operation = {
   destroy: 38,
   batchForget: 42,
 }
-const ENOENT = 2
-const ENOSYS = 38
+const { ENOENT, ENOSYS } = constants.errno
 const rootNode = 1
 const diskNode = 2
 const mostWritten = 128 << 10

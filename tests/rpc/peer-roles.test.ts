@@ -6,9 +6,10 @@ import { silent } from '../../src/cosi/log.ts'
 import { Store } from '../../src/cosi/store.ts'
 import { connect } from '../../src/rpc/client/channel.ts'
 import type { PeerSocket } from '../../src/rpc/http2/output.ts'
-import { allRoles, type Role, unary } from '../../src/rpc/server/method.ts'
+import { unary } from '../../src/rpc/server/method.ts'
 import { peerRoles, serviceRoles } from '../../src/rpc/server/peer-roles.ts'
 import { serveUnix } from '../../src/rpc/server/server.ts'
+import { allRoles, type Role } from '../../src/wire/x509/roles.ts'
 
 test('apid forwards any role, the dashboard reads and writes META, others get no role', () => {
   expect(serviceRoles('apid')).toEqual(allRoles)

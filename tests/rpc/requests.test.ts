@@ -1,4 +1,5 @@
 /** Requests without a measure: too large, too many fields, never whole; and a failure of a call must fail nothing else. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import http2 from 'node:http2'
@@ -13,10 +14,11 @@ import { frameHeader, sealFrame } from '../../src/rpc/frame.ts'
 import { listen } from '../../src/rpc/http2/listen.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
 import type { CallObserver, ServerOptions } from '../../src/rpc/server/call.ts'
-import { clientStream, type Role, serverStream, unary } from '../../src/rpc/server/method.ts'
+import { clientStream, serverStream, unary } from '../../src/rpc/server/method.ts'
 import { oneMessage, RequestClock } from '../../src/rpc/server/requests.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { maxErrorText, RpcError, statusName } from '../../src/rpc/status.ts'
+import type { Role } from '../../src/wire/x509/roles.ts'
 import { servedMethods } from '../os/served-methods.ts'
 
 const kib = 1024

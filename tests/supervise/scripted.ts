@@ -30,6 +30,7 @@ export class ManualClock implements Clock {
       const sleeper = { at: this.#time + ms, wake: () => {} }
       sleeper.wake = () => {
         this.#sleepers.delete(sleeper)
+        signal?.removeEventListener('abort', sleeper.wake)
         resolve()
       }
       signal?.addEventListener('abort', sleeper.wake)

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
+import { getEventListeners } from 'node:events'
 import * as v from 'valibot'
 import { defineResource } from '../../src/cosi/resource.ts'
 import { Store } from '../../src/cosi/store.ts'
-import { type ServiceDefinition, Skip } from '../../src/supervise/definition.ts'
+import { type Runner, type ServiceDefinition, Skip } from '../../src/supervise/definition.ts'
 import { Supervisor, SupervisorError } from '../../src/supervise/supervisor.ts'
 import { ManualClock, scripted, settle } from './scripted.ts'
 
@@ -67,6 +68,26 @@ test('a process that exits is restarted after five seconds', async () => {
   await clock.advance(1)
   expect(runs).toHaveLength(2)
   expect(supervisor.get('cri')?.state).toBe('Running')
+})
+
+test('a service that is restarted again and again keeps nothing of its earlier runs', async () => {
+  const { clock, supervisor } = node()
+  const { runner, runs } = scripted()
+  const listeners: number[] = []
+  const counting: Runner = (context) => {
+    listeners.push(getEventListeners(context.signal, 'abort').length)
+    return runner(context)
+  }
+  supervisor.load(service('cri', { runner: counting }))
+  supervisor.start('cri')
+  for (let times = 0; times < 5; times++) {
+    await settle()
+    runs[times]!.end(false, 'killed by SIGKILL')
+    await settle()
+    await clock.advance(5000)
+  }
+  expect(listeners).toHaveLength(6)
+  expect(new Set(listeners).size).toBe(1)
 })
 
 test('a failing preparation is retried, and one without anything to run skips the service', async () => {

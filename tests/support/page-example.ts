@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const repository = join(import.meta.dir, '../..')
-const copied = ['src', 'proto', 'tests', 'docs', 'package.json', 'tsconfig.json', 'biome.json', 'bunfig.toml', '.gitignore']
+const copied = ['src', 'proto', 'rootfs', 'tests', 'docs', 'package.json', 'tsconfig.json', 'biome.json', 'bunfig.toml', '.gitignore']
 
 /** A copy of the source with the example in it; gone when it is disposed of. */
 export interface PageExample extends Disposable {

@@ -49,7 +49,7 @@ async function runStory(file: string, state: string): Promise<StoryResult> {
   rmSync(report, { force: true })
   const started = performance.now()
   const argv = [process.execPath, 'test', '--timeout', String(timeout), '--reporter=junit', `--reporter-outfile=${report}`, file]
-  const env = { ...process.env, ICHOR_VM_STATE: state, ...(flags.kills ? { ICHOR_VM_KILLS: flags.kills } : {}) }
+  const env = { ...process.env, ICHOR_VM_STATE: state, ...(flags.kills && { ICHOR_VM_KILLS: flags.kills }) }
   const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'inherit', stderr: 'inherit', env })
   const code = await child.exited
   const tests = existsSync(report) ? readReport(readFileSync(report, 'utf8')) : []

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { snapshotInfo } from '../../src/programs/talosctl/etcd/snapshot-info.ts'
 import { BoltDatabase } from '../../src/wire/bolt.ts'
+import { snapshotInfo } from '../../src/wire/etcd/snapshot-info.ts'
 import { mutated, numbers } from '../fuzz/mutate.ts'
 
 /** A snapshot of etcd 3.6.16 with 300 keys put and one of them deleted. */

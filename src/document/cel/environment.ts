@@ -59,27 +59,36 @@ const zeros: Readonly<Record<string, unknown>> = { bool: false, string: '', int:
 const compared = new Set(['<', '<=', '>', '>='])
 const sync = { async: false }
 
-/** Compiles expressions over declared variables. */
+/** Compiles expressions over declared variables. The environment of the library takes milliseconds, so it is created at first use. */
 export class CelEnvironment {
-  readonly #environment = new Environment({ homogeneousAggregateLiterals: false, limits })
-  readonly #functions = new Set(standard)
+  readonly #functions: ReadonlySet<string>
+  #made: Environment | undefined
 
   constructor(readonly declarations: CelDeclarations) {
-    const environment = this.#environment
-    const { variables, constants = {}, functions = {} } = declarations
+    const own = Object.keys(declarations.functions ?? {}).map((signature) => signature.replace(/\(.*/s, ''))
+    this.#functions = new Set([...standard, ...own])
+  }
+
+  get #environment(): Environment {
+    this.#made ??= this.#make()
+    return this.#made
+  }
+
+  #make(): Environment {
+    const environment = new Environment({ homogeneousAggregateLiterals: false, limits })
+    const { variables, constants = {}, functions = {} } = this.declarations
     for (const [name, type] of Object.entries(variables)) {
       if (typeof type === 'string') environment.registerVariable(name, type)
       else environment.registerType(messageName(name), { schema: { ...type } }).registerVariable(name, messageName(name))
     }
     for (const [name, value] of Object.entries(constants)) environment.registerConstant(name, 'uint', new UnsignedInt(value))
-    for (const [signature, run] of Object.entries(functions)) {
+    for (const [signature, run] of Object.entries(functions))
       environment.registerFunction(signature, run as (...args: unknown[]) => unknown, sync)
-      this.#functions.add(signature.replace(/\(.*/s, ''))
-    }
     environment.registerFunction('int(uint): int', ({ value }: UnsignedInt) => toInt(value), sync)
     environment.registerFunction('matches(string, string): bool', matches, sync)
     environment.registerFunction(`string.${linearMatches}(string): bool`, matches, sync)
     for (const [type, run] of Object.entries(isPresent)) environment.registerFunction(`${hasField}(${type}): bool`, run, sync)
+    return environment
   }
 
   /** Compiles an expression of the given type. Throws CelError. */

@@ -32,7 +32,7 @@ export function readOperations(document: YamlDocument): Operation[] | undefined 
     const pair = pairOf(map, 'value')
     if (['add', 'replace', 'test'].includes(op) && !pair) refuse(`"value" is required for "${op}"`)
     const value = pair ? blocked(detach(pair.value as Node, document as Document)) : undefined
-    return { op: op as Operation['op'], path, ...(from === undefined ? {} : { from }), ...(value ? { value } : {}) }
+    return { op: op as Operation['op'], path, ...(from !== undefined && { from }), ...(value && { value }) }
   })
 }
 

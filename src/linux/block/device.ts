@@ -4,7 +4,7 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync }
 import { type FileHandle, open } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { basename } from 'node:path'
-import { failedWith } from '../../wire/errno.ts'
+import { codeOf, failedWith } from '../../wire/errno.ts'
 import { ioctl, ioctlNumber } from '../ioctl.ts'
 import { check, cString, libc, quoted } from '../libc.ts'
 import { SystemError, toSystemError, translated } from '../system-error.ts'
@@ -59,7 +59,7 @@ export async function openDevice(
       // Non-blocking: a drive without a medium answers at once.
       handle = await open(path, flags | constants.O_NONBLOCK)
     } catch (error) {
-      const absent = ['ENOENT', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')
+      const absent = ['ENOENT', 'ENXIO'].includes(codeOf(error))
       if (!absent || performance.now() >= until) throw toSystemError('open', path, error)
       await Bun.sleep(lookAgain)
     }

@@ -1,7 +1,14 @@
 import { closeSync, constants, openSync, rmSync, writeSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../timing/pause.ts'
+import { failedWith } from '../../wire/errno.ts'
+import { check, libc } from '../libc.ts'
 import { translated } from '../system-error.ts'
 import { mknod } from './files.ts'
+
+const c = libc({ pipe2: { args: ['ptr', 'i32'], returns: 'i32' } })
+
+const O_NONBLOCK = 0o4000
+const O_CLOEXEC = 0o2000000
 
 /** A named pipe opened for reading, so that writers never wait for a reader; its stream ends with its last writer. */
 export interface EndingFifo {
@@ -54,11 +61,11 @@ export function makeInputFifo(path: string): InputFifo {
     return {
       path,
       async write(bytes) {
-        for (let at = 0, pause = 1; at < bytes.length && !closed; ) {
+        for (let at = 0, delay = 1; at < bytes.length && !closed; ) {
           const taken = writeSome(fd, bytes.subarray(at))
           at += taken
-          pause = taken > 0 ? 1 : Math.min(pause * 2, 50)
-          if (at < bytes.length) await sleep(pause)
+          delay = taken > 0 ? 1 : Math.min(delay * 2, 50)
+          if (at < bytes.length) await pause(delay)
         }
       },
       close() {
@@ -70,12 +77,53 @@ export function makeInputFifo(path: string): InputFifo {
   })
 }
 
+/** A pipe whose writing end is given away: others hold it until they close it or end. */
+export interface LockPipe {
+  /** The descriptor to give away. */
+  readonly writer: number
+  /** Closes the own copy of the writing end; call it once the descriptor was sent. */
+  handedOver(): void
+  /** Resolves when nobody has the writing end any more, or after `close`. */
+  readonly released: Promise<void>
+  /** Closes both ends. */
+  close(): void
+}
+
+/** Makes a pipe as a lock that ends with its holder. */
+export function makeLockPipe(): LockPipe {
+  const ends = new Int32Array(2)
+  check('pipe2', c().pipe2(ends, O_NONBLOCK | O_CLOEXEC))
+  const [reader = -1, writer = -1] = ends
+  const input = Bun.file(reader).stream().getReader()
+  let own = true
+  const handedOver = () => {
+    if (own) closeSync(writer)
+    own = false
+  }
+  let open = true
+  const close = () => {
+    handedOver()
+    if (!open) return
+    open = false
+    // The runtime polls the descriptor until the stream is cancelled.
+    input
+      .cancel()
+      .catch(() => {})
+      .finally(() => closeSync(reader))
+  }
+  const drain = async () => {
+    // A holder may write: that is no release.
+    for (let done = false; !done; ) ({ done } = await input.read())
+  }
+  return { writer, handedOver, released: drain().then(close, close), close }
+}
+
 /** How many bytes a pipe accepts now, 0 when it is full. A pipe does not signal free space, so it is polled. */
 function writeSome(fd: number, bytes: Uint8Array): number {
   try {
     return writeSync(fd, bytes)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0
+    if (failedWith(error, 'EAGAIN')) return 0
     throw error
   }
 }

@@ -1,10 +1,12 @@
 /** Captures the packets of a link in both directions, with their link headers (packet(7)). */
+
 import { closeSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { check, libc } from '../libc.ts'
 import { onReadable } from '../readable.ts'
 import { inNetns } from './netns.ts'
 import { attach } from './packet.ts'
+import { MSG_TRUNC, SO_RCVBUF, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_RAW, SOL_SOCKET } from './socket-constants.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
@@ -14,16 +16,10 @@ const c = libc({
 })
 
 const AF_PACKET = 17
-const SOCK_RAW = 3
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-const SOL_SOCKET = 1
-const SO_RCVBUF = 8
 const SOL_PACKET = 263
 const PACKET_ADD_MEMBERSHIP = 1
 const PACKET_MR_PROMISC = 1
 const ETH_P_ALL = 0x0003
-const MSG_TRUNC = 0x20
 const addressLength = 20 // struct sockaddr_ll
 const kernelBuffer = 4 << 20
 const maxPacket = 65536

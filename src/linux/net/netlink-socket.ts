@@ -2,6 +2,7 @@
  * Netlink: requests are synchronous (the kernel has answered when send returns), multicast messages are a stream on the event
  * loop. A socket stays in the network namespace it was opened in.
  */
+
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { DecodeError } from '../../wire/decode-error.ts'
@@ -18,6 +19,7 @@ import {
 import { check, libc } from '../libc.ts'
 import { SystemError } from '../system-error.ts'
 import { inNetns } from './netns.ts'
+import { MSG_DONTWAIT, MSG_TRUNC, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_RAW, SOL_SOCKET } from './socket-constants.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
@@ -28,10 +30,6 @@ const c = libc({
 })
 
 const AF_NETLINK = 16
-const SOCK_RAW = 3
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-const SOL_SOCKET = 1
 const SOL_NETLINK = 270
 const option = {
   sendTimeout: 21,
@@ -154,7 +152,6 @@ export class NetlinkSocket implements Disposable {
   // A copy of one datagram; the buffer grows to the size of the datagram.
   #receive(call: string, subject: string): Uint8Array {
     const MSG_PEEK = 2
-    const MSG_TRUNC = 0x20
     const size = check(call, c().recv(this.#fd, this.#buffer, this.#buffer.length, MSG_PEEK | MSG_TRUNC), subject)
     if (size > 16 << 20) throw new SystemError(call, 'EMSGSIZE', subject, `an answer of ${size} bytes`)
     if (size > this.#buffer.length) this.#buffer = Buffer.alloc(size)
@@ -163,7 +160,6 @@ export class NetlinkSocket implements Disposable {
   }
 
   #drain(): void {
-    const MSG_DONTWAIT = 0x40
     for (let left = 4096; left > 0; left--) if (c().recv(this.#fd, this.#buffer, this.#buffer.length, MSG_DONTWAIT) < 0) return
   }
 

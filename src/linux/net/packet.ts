@@ -1,12 +1,15 @@
 /** Raw packets of one link (packet(7)): DHCP needs them before there is an address, and so does ARP. */
+
 import { closeSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { formatMac, parseMac } from '../../wire/ip.ts'
 import { arpAnnouncement, neighbourAdvertisement } from '../../wire/packet/arp.ts'
+import { isIPv6 } from '../../wire/prefix.ts'
 import { filterProgram } from '../filter-program.ts'
 import { check, cString, libc } from '../libc.ts'
 import { onReadable } from '../readable.ts'
 import { inNetns } from './netns.ts'
+import { SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK, SOL_SOCKET } from './socket-constants.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
@@ -17,10 +20,6 @@ const c = libc({
 })
 
 const AF = { ip4: 2, ip6: 10, packet: 17 } as const
-const SOCK_DGRAM = 2
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-const SOL_SOCKET = 1
 const SO = { reuseAddress: 2, bindToDevice: 25, attachFilter: 26 } as const
 const IPPROTO_IPV6 = 41
 const IPV6_V6ONLY = 26
@@ -185,7 +184,7 @@ function receiveOne(fd: number, buffer: Buffer, from: Buffer): number | undefine
 
 /** Announces an address to all stations of a link (gratuitous ARP, or an unsolicited neighbour advertisement). */
 export function announce(link: PacketLink, address: string, options: { netns?: string } = {}): void {
-  const six = address.includes(':')
+  const six = isIPv6(address)
   const packet = six ? neighbourAdvertisement(link.hardwareAddress, address) : arpAnnouncement(link.hardwareAddress, address)
   const send = () => {
     const protocol = six ? ETH_P.ip6 : ETH_P.arp

@@ -1,9 +1,12 @@
-/** What node:net lacks for unix sockets: peer credentials and datagrams. */
+/** What node:net lacks for unix sockets: peer credentials, descriptors sent to the peer, and datagrams. */
+
+import { ptr } from 'bun:ffi'
 import { closeSync, rmSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { check, cString, libc, quoted } from '../libc.ts'
 import { onReadable } from '../readable.ts'
 import { SystemError } from '../system-error.ts'
+import { MSG_DONTWAIT, SO_RCVBUF, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK, SOL_SOCKET } from './socket-constants.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
@@ -11,15 +14,13 @@ const c = libc({
   getsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'ptr'], returns: 'i32' },
   setsockopt: { args: ['i32', 'i32', 'i32', 'ptr', 'u32'], returns: 'i32' },
   recv: { args: ['i32', 'ptr', 'u64', 'i32'], returns: 'i64' },
+  sendmsg: { args: ['i32', 'ptr', 'i32'], returns: 'i64' },
 })
 
 const AF_UNIX = 1
-const SOCK_DGRAM = 2
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-const SOL_SOCKET = 1
-const SO_RCVBUF = 8
 const SO_PEERCRED = 17
+const SCM_RIGHTS = 1
+const MSG_NOSIGNAL = 0x4000
 
 /** The process that opened the other end of a unix stream socket. */
 export interface PeerCredentials {
@@ -33,6 +34,25 @@ export function peerCredentials(fd: number): PeerCredentials {
   const bytes = Buffer.alloc(12)
   check('getsockopt', c().getsockopt(fd, SOL_SOCKET, SO_PEERCRED, bytes, Uint32Array.of(12)), 'SO_PEERCRED')
   return { pid: bytes.readInt32LE(0), uid: bytes.readUInt32LE(4), gid: bytes.readUInt32LE(8) }
+}
+
+/**
+ * Sends bytes with copies of descriptors over a connected unix socket (SCM_RIGHTS); nothing else may wait to be written there.
+ * Throws EAGAIN when the peer does not read; a message that was sent only in part is EMSGSIZE, and the connection is of no more use.
+ */
+export function sendDescriptors(fd: number, bytes: Uint8Array, descriptors: readonly number[]): void {
+  const space = 16 + Math.ceil((descriptors.length * 4) / 8) * 8
+  // struct cmsghdr: length, level, type, then the descriptors.
+  const control = Buffer.alloc(space)
+  control.writeBigUInt64LE(BigInt(16 + descriptors.length * 4), 0)
+  control.writeInt32LE(SOL_SOCKET, 8)
+  control.writeInt32LE(SCM_RIGHTS, 12)
+  for (const [index, descriptor] of descriptors.entries()) control.writeInt32LE(descriptor, 16 + index * 4)
+  const vector = BigUint64Array.of(BigInt(ptr(bytes)), BigInt(bytes.length))
+  // struct msghdr: name, its length, vectors, their number, control data, its length, flags.
+  const message = BigUint64Array.of(0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), BigInt(space), 0n)
+  const sent = check('sendmsg', c().sendmsg(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL))
+  if (sent !== bytes.length) throw new SystemError('sendmsg', 'EMSGSIZE', '', `${sent} of ${bytes.length} bytes sent`)
 }
 
 /** A path as struct sockaddr_un. */

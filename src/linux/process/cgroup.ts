@@ -158,6 +158,15 @@ export function usage(path: string, trees = hierarchy()): CgroupUsage {
   }
 }
 
+/** The limit of memory in bytes of the group that this process sees as the root; undefined when there is none. */
+export function memoryLimit(trees = hierarchy()): number | undefined {
+  const { roots } = trees
+  const file =
+    trees.version === 2 ? roots.unified && join(roots.unified, 'memory.max') : roots.memory && join(roots.memory, 'memory.limit_in_bytes')
+  const limit = Number((file && readTextIfThere(file)) || Number.NaN)
+  return Number.isNaN(limit) ? undefined : limit
+}
+
 /** Pids in a group and its descendants. */
 export function processesIn(path: string, trees = hierarchy()): number[] {
   const pids = new Set<number>()

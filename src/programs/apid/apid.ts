@@ -1,8 +1,7 @@
 /** apid: the API gateway. Terminates TLS, authenticates callers by their certificates, forwards calls to this node and others. */
 
 import { parseArgs } from 'node:util'
-import { createLogger, formatEntry } from '../../cosi/log.ts'
-import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
+import { startDaemon } from '../../cosi/daemon.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { splitHostPort } from '../../wire/host-port.ts'
 import { Gateway } from './gateway.ts'
@@ -18,9 +17,7 @@ export async function main(args: string[]): Promise<number> {
     console.error(usage)
     return 64
   }
-  const log = createLogger((entry) => {
-    if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
-  })
+  const { log, signal } = startDaemon(options)
   const { host, port } = splitHostPort(options.listen, 50_000)
   const gateway = new Gateway({
     host: host || '::',
@@ -30,11 +27,7 @@ export async function main(args: string[]): Promise<number> {
     log,
     access: (lines) => console.error(lines),
   })
-  onUnexpected(takeUnexpected({ log, giveUp: () => process.exit(70) }))
-  const stop = new AbortController()
-  process.once('SIGTERM', () => stop.abort())
-  process.once('SIGINT', () => stop.abort())
-  for await (const identity of watchIdentity(options.runtime, log, stop.signal)) await gateway.become(identity)
+  for await (const identity of watchIdentity(options.runtime, log, signal)) await gateway.become(identity)
   await gateway.close(5_000)
   return 0
 }

@@ -1,6 +1,7 @@
 /** What a client's certificate grants: whether the client is accepted, and with which roles. */
+
 import type { PeerCertificate } from 'node:tls'
-import { allRoles, type Role } from '../../rpc/server/method.ts'
+import { allRoles, type Role } from '../../wire/x509/roles.ts'
 
 /** Who is at the other end of a connection. */
 export interface Client {
@@ -30,5 +31,5 @@ export function clientOf(certificate: Pick<PeerCertificate, 'subject'> & { ext_k
   const organizations: readonly string[] = [(certificate.subject?.O ?? []) as string | string[]].flat()
   const roles = allRoles.filter((role) => organizations.includes(role))
   const name = certificate.subject?.CN as string | undefined
-  return { roles, impersonator: roles.includes('os:impersonator'), ...(name ? { name } : {}) }
+  return { roles, impersonator: roles.includes('os:impersonator'), ...(name && { name }) }
 }

@@ -1,12 +1,13 @@
 /** Where a call goes: read from its metadata alone, before anything is sent anywhere. */
+
 import { isIP } from 'node:net'
 import { systemClock } from '../../cosi/clock.ts'
 import { callerAddress, callerAuthority, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
 import { fansOut } from '../../rpc/fan-out.ts'
-import { allRoles } from '../../rpc/server/method.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { unbracketed } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
+import { allRoles } from '../../wire/x509/roles.ts'
 import type { Client } from './roles.ts'
 
 /** This node, one node, or several whose replies become one. */

@@ -16,9 +16,9 @@ import { AddressLimits } from './address-limits.ts'
 import { discoveryMethods } from './methods.ts'
 import { Registry } from './registry.ts'
 
-const USAGE =
+const usage =
   'usage: ichor discovery --listen <address:port> [--tls-cert <file> --tls-key <file>] [--redirect <host:port>] [--cluster-dir <directory>]'
-const SWEEP = 5_000
+const sweepInterval = 5_000
 
 /** Reads `10.5.0.1:3000` or `[::1]:3000`. */
 export const parseListen = (text: string): HostPort | undefined => (parseIpPort(text) ? parseHostPort(text) : undefined)
@@ -34,7 +34,7 @@ export async function main(args: string[]): Promise<number> {
     (redirect !== undefined && !/^[^\s/]+:\d{1,5}$/.test(redirect)) ||
     Boolean(options['tls-cert']) !== Boolean(options['tls-key'])
   ) {
-    console.error(USAGE)
+    console.error(usage)
     return 64
   }
   const cluster = options['cluster-dir']
@@ -53,7 +53,7 @@ export async function main(args: string[]): Promise<number> {
     const timer = setInterval(() => {
       registry.sweep()
       limits.sweep()
-    }, SWEEP)
+    }, sweepInterval)
     await new Promise<void>((resolve) => {
       process.once('SIGTERM', () => resolve())
       process.once('SIGINT', () => resolve())

@@ -33,7 +33,7 @@ export async function main(args: string[]): Promise<number> {
   }
   let code: number = exitCode.failed
   try {
-    const env = { ...(options.clearEnv ? {} : inherited()), ...options.env }
+    const env = { ...(!options.clearEnv && inherited()), ...options.env }
     const path = find(options.command[0] ?? '', env.PATH)
     prepare(options, (line) => report(line, options.statusFd))
     resetForExec()

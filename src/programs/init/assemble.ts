@@ -10,9 +10,11 @@ import { ConfigApply } from '../../os/config/apply/config-apply.ts'
 import { OwnImages } from '../../os/cri/image-table.ts'
 import { podNetworks } from '../../os/cri/pod-networks.ts'
 import { electIn } from '../../os/etcd/elections.ts'
+import { Logind } from '../../os/k8s/logind/logind.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer } from '../../os/lifecycle/sequencer.ts'
+import { SystemChanges } from '../../os/lifecycle/system-changes.ts'
 import { namespaces } from '../../os/namespaces.ts'
 import { clouds } from '../../os/network/platform/clouds.ts'
 import { ApidPlace } from '../../os/runtime/apid-place.ts'
@@ -78,6 +80,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     spawn,
     events,
     sequencer: new Sequencer(events, log, phaseLog(kernel)),
+    systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log }),
     calls: new Calls(auditLog(kernel, supervisor, log)),
     config: new ConfigApply(
@@ -86,6 +89,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     ),
     clouds: clouds({ ...kernel, store }),
     elect: electIn(store),
+    logind: new Logind(kernel, log, clock),
     images: new OwnImages(kernel),
     podNetworks,
     service(id) {

@@ -41,6 +41,6 @@ export function consoleLogger(log: LogRing, problem: LastProblem, verbose: () =>
 export function controllersLogger(log: LogRing, machine: Logger): Logger {
   return createLogger((entry) => {
     log.line(`${entry.time.toISOString()} ${entry.level.toUpperCase().padEnd(5)} ${formatEntry({ ...entry, level: 'info' })}`)
-    machine[entry.level](entry.message, entry.fields)
+    machine[entry.resolves ? 'resolved' : entry.level](entry.message, entry.fields)
   })
 }

@@ -1,5 +1,9 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
+import { failedWith } from '../../wire/errno.ts'
+
+/** How the supervisor's own lines in a console begin. */
+export const supervisorMark = '[supervisor]'
 
 /** A node's console on disk: one current file and one older, so it never takes more than twice the limit. */
 export class ConsoleLog {
@@ -22,7 +26,7 @@ export class ConsoleLog {
     try {
       this.#append(bytes)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      if (!failedWith(error, 'ENOSPC')) throw error
     }
   }
 
@@ -38,7 +42,7 @@ export class ConsoleLog {
 
   /** Appends a line of the supervisor, marked by its prefix. */
   note(line: string): void {
-    this.write(Buffer.from(`[supervisor] ${new Date().toISOString()} ${line}\n`))
+    this.write(Buffer.from(`${supervisorMark} ${new Date().toISOString()} ${line}\n`))
   }
 
   close(): void {

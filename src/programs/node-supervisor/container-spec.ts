@@ -32,7 +32,7 @@ export const diskDirectories: readonly { target: string; source: string; mode: n
   { target: '/usr/libexec/kubernetes', source: 'libexec-kubernetes', mode: 0o755 },
 ]
 
-const CPU_PERIOD = 100_000
+const cpuPeriod = 100_000
 
 /**
  * The memory for which init's JavaScript engine plans its collections: 160 MiB. With all memory of the machine it collects only when
@@ -94,7 +94,7 @@ export function containerSpec(plan: ContainerPlan) {
       cgroupsPath: plan.cgroup,
       resources: {
         devices: [{ allow: true, access: 'rwm' }],
-        cpu: { quota: Math.round((plan.cpus * CPU_PERIOD) / 1000), period: CPU_PERIOD },
+        cpu: { quota: Math.round((plan.cpus * cpuPeriod) / 1000), period: cpuPeriod },
         memory: { limit: plan.memory },
       },
       // The kubelet and containerd read the kernel's log.

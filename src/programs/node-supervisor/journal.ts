@@ -31,7 +31,7 @@ type Line = v.InferOutput<typeof Entry>
 /** One thing made, or about to be made, on the host. */
 export type JournalEntry = Exclude<Line, { kind: 'forgotten' }>
 
-const LIMIT = 16 * 1024 * 1024
+const sizeLimit = 16 * 1024 * 1024
 
 /** The journal is there but cannot be understood. */
 export class JournalError extends Error {
@@ -65,7 +65,7 @@ export class Journal {
   entries(): JournalEntry[] {
     if (!existsSync(this.file)) return []
     const text = readFileSync(this.file, 'utf8')
-    if (text.length > LIMIT) throw new JournalError(`read "${this.file}": larger than ${LIMIT} bytes`)
+    if (text.length > sizeLimit) throw new JournalError(`read "${this.file}": larger than ${sizeLimit} bytes`)
     const lines = text.split('\n').filter((line) => line !== '')
     const seen = new Map<string, JournalEntry>()
     for (const line of lines) {

@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
+import { failedWith } from '../../wire/errno.ts'
 import { diskBuses } from './machine/qemu-arguments.ts'
 
 const address = v.pipe(v.string(), v.ipv4())
@@ -130,7 +131,7 @@ export function readCluster(directory: string): ClusterRecord | undefined {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (failedWith(error, 'ENOENT')) return undefined
     throw error
   }
   const result = v.safeParse(v.pipe(v.string(), v.parseJson(), ClusterRecord), text)

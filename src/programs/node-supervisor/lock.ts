@@ -1,4 +1,5 @@
 import { linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { failedWith } from '../../wire/errno.ts'
 import { identify, isAlive, type ProcessIdentity } from './process-identity.ts'
 
 /** Someone else holds the lock. */
@@ -24,7 +25,7 @@ export function lock(file: string): () => void {
         linkSync(mine, file)
         return () => unlinkIfThere(file)
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+        if (!failedWith(error, 'EEXIST')) throw error
       }
       const holder = holderOf(file)
       if (holder && isAlive(holder)) throw new LockedError(file, holder)
@@ -84,7 +85,7 @@ function contentIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!failedWith(error, 'ENOENT')) throw error
     return undefined
   }
 }
@@ -99,6 +100,6 @@ function unlinkIfThere(file: string): void {
   try {
     unlinkSync(file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!failedWith(error, 'ENOENT')) throw error
   }
 }

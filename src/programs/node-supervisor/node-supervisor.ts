@@ -12,13 +12,13 @@ import { LockedError, lock } from './lock.ts'
 import { identify } from './process-identity.ts'
 import { watchSupervisors } from './watch.ts'
 
-const USAGE = 'usage: ichor node-supervisor --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
+const usage = 'usage: ichor node-supervisor --node-dir <directory of a node> | --gateway-of <directory of a cluster>'
 
 /** The program. */
 export async function main(args: string[]): Promise<number> {
   const [flag, directory, rest] = args
   if ((flag !== '--node-dir' && flag !== '--gateway-of') || !directory?.startsWith('/') || rest !== undefined) {
-    console.error(USAGE)
+    console.error(usage)
     return 64
   }
   const self = identify(process.pid)

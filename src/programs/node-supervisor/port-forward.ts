@@ -17,9 +17,9 @@ export interface Forwarding {
   close(): void
 }
 
-const CONNECT_TIMEOUT = 2_000
-const UDP_IDLE = 60_000
-const UDP_FLOWS = 1_024
+const connectTimeout = 2_000
+const udpIdleLimit = 60_000
+const udpFlowLimit = 1_024
 
 /** Starts a forward; rejects when the port is taken. */
 export function forward(spec: Forward): Promise<Forwarding> {
@@ -76,7 +76,7 @@ function dial(address: string, port: number): Promise<net.Socket | undefined> {
       socket.destroy()
       resolve(undefined)
     }
-    const timer = setTimeout(fail, CONNECT_TIMEOUT)
+    const timer = setTimeout(fail, connectTimeout)
     socket.once('error', () => {
       clearTimeout(timer)
       fail()
@@ -106,11 +106,11 @@ function forwardUdp(spec: Forward): Promise<Forwarding> {
     let flow = flows.get(key)
     if (!flow) {
       const [oldest] = flows.keys()
-      if (oldest !== undefined && flows.size >= UDP_FLOWS) drop(oldest)
+      if (oldest !== undefined && flows.size >= udpFlowLimit) drop(oldest)
       const socket = dgram.createSocket(net.isIPv6(target.address) ? 'udp6' : 'udp4')
       socket.on('message', (answer) => server.send(answer, from.port, from.address))
       socket.on('error', () => drop(key))
-      flow = { socket, timer: setTimeout(() => drop(key), UDP_IDLE) }
+      flow = { socket, timer: setTimeout(() => drop(key), udpIdleLimit) }
       flows.set(key, flow)
     }
     flow.timer.refresh()

@@ -17,8 +17,8 @@ export interface SupervisedRun {
   once(running: () => void): Promise<StopReason>
 }
 
-const SHORT_RUN = 10_000
-const MAX_DELAY = 10_000
+const shortRun = 10_000
+const maxDelay = 10_000
 
 /** Runs a node until it is shut down from inside or the signal aborts. */
 export async function restartUntilStopped(run: SupervisedRun): Promise<void> {
@@ -33,7 +33,7 @@ export async function restartUntilStopped(run: SupervisedRun): Promise<void> {
     last = reason.text
     run.console.note(`node ended: ${reason.text}`)
     if (!reason.again || run.signal.aborted) break
-    delay = performance.now() - started < SHORT_RUN ? Math.min(MAX_DELAY, delay * 2 || 250) : 0
+    delay = performance.now() - started < shortRun ? Math.min(maxDelay, delay * 2 || 250) : 0
     restarts++
     run.report('waiting', restarts, last)
     await pause(delay, run.signal)

@@ -22,7 +22,8 @@ export interface NodeRun extends Pick<SupervisedRun, 'console' | 'signal' | 'rep
   plan: ContainerPlan
 }
 
-const STOP_TIMEOUT = 30_000
+/** Milliseconds for a shutdown: pods have 30 s by default. */
+const stopTimeout = 75_000
 
 /** Runs the node until it is shut down from inside or the signal aborts. */
 export function runNode(run: NodeRun): Promise<void> {
@@ -65,7 +66,7 @@ async function runOnce(run: NodeRun, running: () => void): Promise<StopReason> {
 async function stopNode(run: NodeRun, child: ChildProcess): Promise<void> {
   const gone = once(child, 'exit')
   child.kill('SIGTERM')
-  const timer = setTimeout(() => killCgroup(run.plan.cgroup), STOP_TIMEOUT)
+  const timer = setTimeout(() => killCgroup(run.plan.cgroup), stopTimeout)
   await gone
   clearTimeout(timer)
 }

@@ -5,8 +5,8 @@ import { serveConfigs } from './gateway/serve-configs.ts'
 import { type ClusterRecord, readCluster } from './layout.ts'
 import { type Forward, forward } from './port-forward.ts'
 
-const API_SERVER = 6443
-const MACHINE_API = 50_000
+const apiServerPort = 6443
+const machineApiPort = 50_000
 
 /** Serves the gateway of a cluster until the signal aborts; `onChange` receives the function that reloads the record. */
 export async function serveGateway(directory: string, signal: AbortSignal, onChange: (reload: () => void) => void): Promise<void> {
@@ -40,9 +40,9 @@ export function gatewayForwards(current: () => ClusterRecord): Forward[] {
       .map(({ ip }) => ({ address: ip, port }))
   const resolvers = () => current().network.forwardDns.map((address) => ({ address, port: 53 }))
   return [
-    { protocol: 'tcp', hostAddress: network.gateway, hostPort: kubernetes.port, targets: controlPlanes(API_SERVER) },
-    { protocol: 'tcp', hostAddress, hostPort: kubernetes.hostPort, targets: controlPlanes(API_SERVER) },
-    { protocol: 'tcp', hostAddress, hostPort: machineApi.hostPort, targets: controlPlanes(MACHINE_API) },
+    { protocol: 'tcp', hostAddress: network.gateway, hostPort: kubernetes.port, targets: controlPlanes(apiServerPort) },
+    { protocol: 'tcp', hostAddress, hostPort: kubernetes.hostPort, targets: controlPlanes(apiServerPort) },
+    { protocol: 'tcp', hostAddress, hostPort: machineApi.hostPort, targets: controlPlanes(machineApiPort) },
     ...(network.forwardDns.length === 0
       ? []
       : (['udp', 'tcp'] as const).map((protocol) => ({ protocol, hostAddress: network.gateway, hostPort: 53, targets: resolvers }))),

@@ -8,7 +8,7 @@ import { isHeld } from './lock.ts'
 import { isAlive } from './process-identity.ts'
 import { readStatus } from './status.ts'
 
-const INTERVAL = 2_000
+const watchInterval = 2_000
 
 /** What is monitored. */
 export type Monitored = 'gateway' | 'nodes'
@@ -19,7 +19,7 @@ export function watchSupervisors(directory: string, monitored: Monitored, destro
     if (existsSync(clusterPaths(directory).tombstone) || !existsSync(clusterPaths(directory).record)) return destroyed()
     if (monitored === 'gateway') reviveGateway(directory)
     else reviveNodes(directory)
-  }, INTERVAL)
+  }, watchInterval)
   return () => clearInterval(timer)
 }
 

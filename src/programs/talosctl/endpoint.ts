@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { codeOf } from '../../wire/errno.ts'
 import { formatHostPort, type HostPort, splitHostPort } from '../../wire/host-port.ts'
 
 /** Host and port of an endpoint such as "10.5.0.2", "[fd00::2]:50000", "fd00::2" or "node:443"; the default port is 50000. */
@@ -23,9 +24,11 @@ export async function reachable(
   endpoints: readonly string[],
   options: { timeout?: number; stagger?: number; start?: number; signal?: AbortSignal } = {},
 ): Promise<string> {
-  const { timeout = 5000, stagger = 250, start = Math.floor(Math.random() * endpoints.length), signal } = options
-  const ordered = endpoints.map((_, index) => endpoints[(start + index) % endpoints.length] ?? '')
-  const failures: string[] = []
+  const { timeout = 5000, stagger = 250, signal } = options
+  const distinct = [...new Set(endpoints)]
+  const { start = Math.floor(Math.random() * distinct.length) } = options
+  const ordered = distinct.map((_, index) => distinct[(start + index) % distinct.length] ?? '')
+  const failures = new Map<string, string>()
   return new Promise((resolve, reject) => {
     const probes: (() => void)[] = []
     const timers: ReturnType<typeof setTimeout>[] = []
@@ -37,7 +40,8 @@ export async function reachable(
       act()
     }
     const aborted = () => finish(() => reject(signal?.reason))
-    const unreachable = () => new Unreachable(`no endpoint answers: ${failures.join('; ')}`)
+    const unreachable = () =>
+      new Unreachable(`no endpoint answers: ${[...failures].map(([endpoint, failure]) => `${endpoint}: ${failure}`).join('; ')}`)
     const tryNext = () => {
       const endpoint = ordered[next++]
       if (endpoint === undefined) return
@@ -45,17 +49,16 @@ export async function reachable(
       const socket = connect({ host, port })
       probes.push(() => socket.destroy())
       socket.once('connect', () => finish(() => resolve(endpoint)))
-      socket.once('error', (error: NodeJS.ErrnoException) => {
-        failures.push(`${endpoint}: ${error.code ?? error.message}`)
-        if (failures.length === ordered.length) finish(() => reject(unreachable()))
+      socket.once('error', (error) => {
+        failures.set(endpoint, codeOf(error))
+        if (failures.size === ordered.length) finish(() => reject(unreachable()))
         else tryNext()
       })
       timers.push(setTimeout(tryNext, stagger))
     }
     timers.push(
       setTimeout(() => {
-        for (const endpoint of ordered)
-          if (!failures.some((failure) => failure.startsWith(`${endpoint}: `))) failures.push(`${endpoint}: silent`)
+        for (const endpoint of ordered) if (!failures.has(endpoint)) failures.set(endpoint, 'silent')
         finish(() => reject(unreachable()))
       }, timeout),
     )

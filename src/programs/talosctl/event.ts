@@ -1,8 +1,9 @@
 /** Events of a machine, taken apart for people. */
 
 import { unpackAny } from '../../rpc/client/any.ts'
-import { machine as wire } from '../../rpc/enums.ts'
-import type { google, machine } from '../../rpc/messages.ts'
+import { ichor, machine as wire } from '../../rpc/enums.ts'
+import type { google, machine, ichor as messages } from '../../rpc/messages.ts'
+import { humanSize } from './output/units.ts'
 
 /** One line about an event. */
 export interface EventText {
@@ -50,6 +51,10 @@ const kinds: Record<string, (data: google.protobuf.Any) => EventText> = {
   'machine.ServiceStateEvent': on<machine.ServiceStateEvent>('machine.ServiceStateEvent', ({ service, action, message }) => ({
     source: service,
     message: `${nameOf(wire.ServiceStateEvent.Action, action)}: ${message}`,
+  })),
+  'ichor.v1.EtcdUpkeepEvent': on<messages.v1.EtcdUpkeepEvent>('ichor.v1.EtcdUpkeepEvent', ({ action, member, before, after, quota }) => ({
+    source: member || 'etcd',
+    message: `${nameOf(ichor.v1.EtcdUpkeepEvent.Action, action)}: ${humanSize(before)} before, ${humanSize(after)} after, quota ${humanSize(quota)}`,
   })),
   'machine.ConfigLoadErrorEvent': on<machine.ConfigLoadErrorEvent>('machine.ConfigLoadErrorEvent', ({ error }) => ({
     source: 'error',

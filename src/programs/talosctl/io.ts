@@ -2,7 +2,9 @@
  * What a command may touch of the outside: two outputs, the environment, the clock and the user.
  * Results go to `stdout`, everything else to `stderr`. Tests hand in an Io made of strings.
  */
+
 import { pause } from '../../timing/pause.ts'
+import { failedWith } from '../../wire/errno.ts'
 
 /** One of the two outputs. */
 export interface Output {
@@ -52,7 +54,7 @@ export function paint(output: Output, color: number, text: string): string {
 
 function output(stream: NodeJS.WriteStream, env: Io['env']): Output {
   let pending = Promise.resolve()
-  stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 141 : 74))
+  stream.on('error', (error) => process.exit(failedWith(error, 'EPIPE') ? 141 : 74))
   return {
     write(chunk) {
       if (stream.write(chunk)) return

@@ -1,6 +1,8 @@
 /** Files that a command creates: existing ones are overwritten only with --force; secrets are readable only by their owner. */
+
 import { access, mkdir, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { codeOf } from '../../wire/errno.ts'
 import { UsageError } from './failure.ts'
 
 /** One file to be made. */
@@ -25,7 +27,7 @@ export async function writeNew(files: readonly NewFile[], force = false): Promis
       await mkdir(dirname(path), { recursive: true })
       await writeFile(path, content, { mode, flag: force ? 'w' : 'wx' })
     } catch (error) {
-      throw new UsageError(`write "${path}": ${(error as NodeJS.ErrnoException).code}`)
+      throw new UsageError(`write "${path}": ${codeOf(error)}`)
     }
   }
 }

@@ -1,9 +1,9 @@
 /** trustd: on control plane nodes, signs the server certificates of machines that have no authority's key of their own. */
 
 import { parseArgs } from 'node:util'
-import { createLogger, formatEntry, type Logger } from '../../cosi/log.ts'
+import { startDaemon } from '../../cosi/daemon.ts'
+import type { Logger } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
-import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import { fromBase64 } from '../../pki/certificate.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { type Channel, connect } from '../../rpc/client/channel.ts'
@@ -50,14 +50,8 @@ export async function main(args: string[]): Promise<number> {
     console.error(usage)
     return 64
   }
-  const log = createLogger((entry) => {
-    if (entry.level !== 'debug' || options.verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
-  })
-  onUnexpected(takeUnexpected({ log, giveUp: () => process.exit(70) }))
-  const stop = new AbortController()
-  process.once('SIGTERM', () => stop.abort())
-  process.once('SIGINT', () => stop.abort())
-  await run(splitHostPort(options.listen, 50_001), options.runtime, log, stop.signal)
+  const { log, signal } = startDaemon(options)
+  await run(splitHostPort(options.listen, 50_001), options.runtime, log, signal)
   return 0
 }
 

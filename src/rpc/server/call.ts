@@ -2,11 +2,13 @@
  * One call on a server: checks roles, decodes requests, runs the handler, and sends replies no faster than the caller reads
  * them. Whatever the handler throws becomes the status of the call.
  */
+
 import { background } from '../../cosi/background.ts'
 import { type Logger, silent } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
 import { formatHostPort } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
+import { allRoles, type Role } from '../../wire/x509/roles.ts'
 import { encode } from '../codec.ts'
 import { endWith, frameHeader, parseTimeout, responseHeaders, sealFrame, statusTrailers } from '../frame.ts'
 import type { ShareLimits } from '../http2/holder.ts'
@@ -15,7 +17,7 @@ import type { Stream } from '../http2/stream.ts'
 import { type Metadata, metadataOf } from '../metadata.ts'
 import { type MethodShape, methodShape } from '../schema.ts'
 import { RpcError, type StatusName, toRpcError } from '../status.ts'
-import { admits, allRoles, type Context, type Method, type Role } from './method.ts'
+import { admits, type Context, type Method } from './method.ts'
 import { manyRequests, oneRequest, type RequestClock } from './requests.ts'
 
 /** The caller, before authorization. */

@@ -5,22 +5,9 @@
 
 import type { Logger } from '../../cosi/log.ts'
 import type { Store } from '../../cosi/store.ts'
+import type { Role } from '../../wire/x509/roles.ts'
 import type { Methods } from '../messages.ts'
 import type { Metadata } from '../metadata.ts'
-
-/** The roles of a certificate. */
-export type Role = 'os:admin' | 'os:operator' | 'os:reader' | 'os:etcd:backup' | 'os:image:verifier' | 'os:meta:writer' | 'os:impersonator'
-
-/** Every role. */
-export const allRoles: readonly Role[] = [
-  'os:admin',
-  'os:operator',
-  'os:reader',
-  'os:etcd:backup',
-  'os:image:verifier',
-  'os:meta:writer',
-  'os:impersonator',
-]
 
 /** Roles that may call a method that only reads. */
 export const readers: readonly Role[] = ['os:admin', 'os:operator', 'os:reader']

@@ -2,9 +2,9 @@
  * Roles of local processes on machined's socket: roles are claimed in metadata and granted only within the limits of the
  * service that the process belongs to. A process that belongs to no service gets none.
  */
+import { allRoles, type Role } from '../../wire/x509/roles.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import type { Caller } from './call.ts'
-import { allRoles, type Role } from './method.ts'
 
 const limits = new Map<string, readonly Role[]>([
   ['apid', allRoles],

@@ -194,7 +194,7 @@ function eventMessage(event: StoreEvent, absent: Event['resource']): Event {
   const bookmark = writeBookmark(event.bookmark)
   switch (event.type) {
     case 'created':
-      return { eventType: EventType.CREATED, resource: toMessage(event.resource), ...(event.present ? {} : { bookmark }) }
+      return { eventType: EventType.CREATED, resource: toMessage(event.resource), ...(!event.present && { bookmark }) }
     case 'updated':
       return { eventType: EventType.UPDATED, resource: toMessage(event.resource), old: toMessage(event.old), bookmark }
     case 'destroyed':

@@ -1,6 +1,6 @@
 /**
  * Provides images that are already on the machine as folders; nothing is fetched or unpacked. Each layer becomes a
- * committed snapshot whose folder is a bind mount of the layer's folder. The manifest and the configuration are small
+ * committed snapshot whose folder is a bind mount of the layer's folder, or a copy of a small one. The manifest and the configuration are small
  * blobs. The result is an ordinary image, and all containers of all nodes of a machine share the page cache of the same
  * files.
  *
@@ -23,8 +23,8 @@ export interface OwnImage {
   readonly layers: readonly { readonly digest: string; readonly folder: string }[]
 }
 
-/** Bind-mounts one folder over another, unless something is mounted there already. */
-export type ShowFolder = (source: string, target: string) => void
+/** Makes the contents of one folder appear in another, unless they are there already. */
+export type ShowFolder = (source: string, target: string) => Promise<void>
 
 type Mount = containerd.types.Mount
 const layerLabel = 'ichor/layer'
@@ -78,7 +78,7 @@ async function provideSnapshot(channel: Channel, { name, parent, digest, folder 
     await discard(channel, key)
     return prepare()
   })
-  show(folder, upperOf(mounts))
+  await show(folder, upperOf(mounts))
   await channel.unary('containerd.services.snapshots.v1.Snapshots/Commit', { snapshotter, name, key, labels })
 }
 

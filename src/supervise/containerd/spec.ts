@@ -105,7 +105,7 @@ export function ociSpec(options: SpecOptions): object {
       cgroupsPath: options.cgroup,
       resources: resourcesOf(options),
       rootfsPropagation: options.rootPropagation,
-      ...(privileged ? {} : { maskedPaths, readonlyPaths, seccomp: seccompProfile(capabilities) }),
+      ...(!privileged && { maskedPaths, readonlyPaths, seccomp: seccompProfile(capabilities) }),
     },
   }
 }

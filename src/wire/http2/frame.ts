@@ -94,11 +94,11 @@ export class FrameReader {
   }
 
   #begin(bytes: Buffer, at: number): void {
-    const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
-    this.#type = bytes[at + 3]!
-    this.#flags = bytes[at + 4]!
+    const length = bytes.readUIntBE(at, 3)
+    this.#type = bytes.readUInt8(at + 3)
+    this.#flags = bytes.readUInt8(at + 4)
     // The highest bit is reserved and ignored.
-    this.#stream = ((bytes[at + 5]! & 0x7f) << 24) | (bytes[at + 6]! << 16) | (bytes[at + 7]! << 8) | bytes[at + 8]!
+    this.#stream = bytes.readUInt32BE(at + 5) & 0x7fffffff
     if (length > this.#limit)
       throw new ConnectionError('FRAME_SIZE_ERROR', `frame of ${length} bytes is larger than the limit of ${this.#limit}`)
     this.#sink.begin(this.#type, this.#flags, this.#stream, length)
@@ -153,7 +153,7 @@ export function content(type: number, flags: number, payload: Buffer): Buffer {
   let padding = 0
   if (flags & flag.PADDED) {
     if (payload.length < 1) throw new ConnectionError('FRAME_SIZE_ERROR', 'padded frame without a padding length')
-    padding = payload[0]!
+    padding = payload.readUInt8(0)
     from = 1
   }
   if (type === frameType.HEADERS && flags & flag.PRIORITY) from += 5

@@ -51,11 +51,11 @@ export function decodeHuffman(bytes: Uint8Array): string {
   let state = 0
   let seen = 0
   for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at]!
-    let step = steps[(state << 4) | (byte >> 4)]!
+    const byte = bytes[at] ?? 0
+    let step = steps[(state << 4) | (byte >> 4)] ?? fails
     if (step & emits) out[size++] = (step >> 8) & 0xff
     seen |= step
-    step = steps[((step & 0xff) << 4) | (byte & 0xf)]!
+    step = steps[((step & 0xff) << 4) | (byte & 0xf)] ?? fails
     if (step & emits) out[size++] = (step >> 8) & 0xff
     seen |= step
     state = step & 0xff
@@ -64,48 +64,57 @@ export function decodeHuffman(bytes: Uint8Array): string {
   return out.toString('latin1', 0, size)
 }
 
+/** An inner node of the code tree, which is a state, and what a zero and a one lead to: a node, a symbol, or nothing yet. */
+interface Branch {
+  readonly state: number
+  readonly sides: [Branch | number | undefined, Branch | number | undefined]
+}
+
 /** Builds the code tree, walked four bits at a time. Its inner nodes are the states; there are 256 of them. */
 function build(): Machine {
-  const tree: [number, number][] = [[0, 0]] // positive: inner node; negative: -1 - symbol; 0: nothing yet
-  const symbols = lengths.map((_, symbol) => symbol).sort((a, b) => lengths[a]! - lengths[b]! || a - b)
+  const root: Branch = { state: 0, sides: [undefined, undefined] }
+  const states = [root]
   let code = 0
   let before = 0
-  for (const symbol of symbols) {
-    const length = lengths[symbol]!
+  for (const [symbol, length] of [...lengths.entries()].sort(([a, one], [b, other]) => one - other || a - b)) {
     code = (code << (length - before)) >>> 0
     before = length
-    let node = 0
+    let node = root
     for (let bit = length - 1; bit > 0; bit--) {
       const side = ((code >>> bit) & 1) as 0 | 1
-      if (tree[node]![side] === 0) tree[node]![side] = tree.push([0, 0]) - 1
-      node = tree[node]![side]
+      let next = node.sides[side]
+      if (typeof next !== 'object') {
+        next = { state: states.length, sides: [undefined, undefined] }
+        node.sides[side] = next
+        states.push(next)
+      }
+      node = next
     }
-    tree[node]![(code & 1) as 0 | 1] = -1 - symbol
+    node.sides[(code & 1) as 0 | 1] = symbol
     code++
   }
-  const steps = new Int32Array(tree.length * 16)
-  for (let state = 0; state < tree.length; state++)
-    for (let nibble = 0; nibble < 16; nibble++) steps[state * 16 + nibble] = walk(tree, state, nibble)
-  const ends = new Uint8Array(tree.length)
-  for (let node = 0, depth = 0; depth < 8; depth++) {
-    ends[node] = 1
-    node = tree[node]![1]
+  const steps = new Int32Array(states.length * 16)
+  for (const node of states) for (let nibble = 0; nibble < 16; nibble++) steps[node.state * 16 + nibble] = walk(root, node, nibble)
+  const ends = new Uint8Array(states.length)
+  let padding: Branch | number | undefined = root
+  for (let depth = 0; depth < 8 && typeof padding === 'object'; depth++) {
+    ends[padding.state] = 1
+    padding = padding.sides[1]
   }
   return { steps, ends }
 }
 
-function walk(tree: readonly (readonly [number, number])[], state: number, nibble: number): number {
-  let node = state
+function walk(root: Branch, from: Branch, nibble: number): number {
+  let node = from
   let emitted = 0
   for (let bit = 3; bit >= 0; bit--) {
-    const next = tree[node]![((nibble >> bit) & 1) as 0 | 1]
-    if (next >= 0) node = next
+    const next = node.sides[((nibble >> bit) & 1) as 0 | 1]
+    if (typeof next === 'object') node = next
     else {
-      const symbol = -1 - next
-      if (symbol === endOfString) return fails
-      emitted = emits | (symbol << 8)
-      node = 0
+      if (next === undefined || next === endOfString) return fails
+      emitted = emits | (next << 8)
+      node = root
     }
   }
-  return emitted | node
+  return emitted | node.state
 }

@@ -25,10 +25,10 @@ export const ethtoolMessage = {
 } as const
 
 const version = 1
-const HEADER = 1
-const DEVICE_INDEX = 1
-const BITSET = { noMask: 1, size: 2, bits: 3 } as const
-const BIT = { index: 1, name: 2, value: 3 } as const
+const ETHTOOL_A_HEADER = 1
+const ETHTOOL_A_HEADER_DEV_INDEX = 1
+const ETHTOOL_A_BITSET = { noMask: 1, size: 2, bits: 3 } as const
+const ETHTOOL_A_BITSET_BIT = { index: 1, name: 2, value: 3 } as const
 const featureStrings = 4 // ETH_SS_FEATURES
 const mostBits = 4096
 
@@ -94,13 +94,13 @@ export function writeEthtoolQuery(message: number, index: number): Uint8Array {
   return writeGeneric(message, version, [header(index)])
 }
 
-const header = (index: number) => nested(HEADER, [u32(DEVICE_INDEX, index)])
+const header = (index: number) => nested(ETHTOOL_A_HEADER, [u32(ETHTOOL_A_HEADER_DEV_INDEX, index)])
 
 const reading = (body: Uint8Array) => readGeneric(body, 'ethtool').attributes
 
 /** Encodes a query for the names of all features, in the order of their bits. */
 export function writeFeatureNamesQuery(): Uint8Array {
-  return writeGeneric(ethtoolMessage.strings, version, [nested(HEADER, []), nested(2, [nested(1, [u32(1, featureStrings)])])])
+  return writeGeneric(ethtoolMessage.strings, version, [nested(ETHTOOL_A_HEADER, []), nested(2, [nested(1, [u32(1, featureStrings)])])])
 }
 
 /** Decodes the names of all features. */
@@ -128,7 +128,7 @@ export function readLinkModes(body: Uint8Array): { ours: NamedBit[]; peer: Named
   return {
     ours: bitsOf(attributes, 3),
     peer: bitsOf(attributes, 4),
-    ...(speed === undefined || speed === 0xffffffff ? {} : { speed }),
+    ...(!(speed === undefined || speed === 0xffffffff) && { speed }),
     duplex: attributes.u8(6),
   }
 }
@@ -157,9 +157,9 @@ export function readFeatures(body: Uint8Array): EthernetFeatures {
 /** Requests features on or off; those that are not named stay. */
 export function writeFeatures(index: number, requested: Readonly<Record<string, boolean>>): Uint8Array {
   const bits = Object.entries(requested).map(([name, on]) =>
-    nested(1, [text(BIT.name, name), ...(on ? [attribute(BIT.value, new Uint8Array())] : [])]),
+    nested(1, [text(ETHTOOL_A_BITSET_BIT.name, name), ...(on ? [attribute(ETHTOOL_A_BITSET_BIT.value, new Uint8Array())] : [])]),
   )
-  return writeGeneric(ethtoolMessage.setFeatures, version, [header(index), nested(3, [nested(BITSET.bits, bits)])])
+  return writeGeneric(ethtoolMessage.setFeatures, version, [header(index), nested(3, [nested(ETHTOOL_A_BITSET.bits, bits)])])
 }
 
 /** Decodes rings. */
@@ -222,10 +222,14 @@ export function writeWake(index: number, modes: readonly string[]): Uint8Array {
   const bits = modes.map((mode) => {
     const bit = wakeModes.indexOf(mode as (typeof wakeModes)[number])
     if (bit < 0) throw new RangeError(`"${mode}" cannot wake a machine: use one of ${wakeModes.join(', ')}`)
-    return nested(1, [u32(BIT.index, bit)])
+    return nested(1, [u32(ETHTOOL_A_BITSET_BIT.index, bit)])
   })
   // Without a mask the named bits replace all others.
-  const set = nested(2, [attribute(BITSET.noMask, new Uint8Array()), u32(BITSET.size, wakeModes.length), nested(BITSET.bits, bits)])
+  const set = nested(2, [
+    attribute(ETHTOOL_A_BITSET.noMask, new Uint8Array()),
+    u32(ETHTOOL_A_BITSET.size, wakeModes.length),
+    nested(ETHTOOL_A_BITSET.bits, bits),
+  ])
   return writeGeneric(ethtoolMessage.setWake, version, [header(index), set])
 }
 
@@ -233,13 +237,17 @@ export function writeWake(index: number, modes: readonly string[]): Uint8Array {
 function bitsOf(attributes: AttributeReader, type: number): NamedBit[] {
   const set = attributes.nested(type)
   if (!set) return []
-  const all = set.has(BITSET.noMask)
-  const bytes = set.bytes(BITSET.bits)
+  const all = set.has(ETHTOOL_A_BITSET.noMask)
+  const bytes = set.bytes(ETHTOOL_A_BITSET.bits)
   if (!bytes) return []
   return readAttributes(bytes, 'ethtool bits')
     .slice(0, mostBits)
     .map(({ value }) => {
       const bit = new AttributeReader(value, 'ethtool bit')
-      return { index: bit.u32(BIT.index) ?? 0, name: bit.text(BIT.name) ?? '', on: all || bit.has(BIT.value) }
+      return {
+        index: bit.u32(ETHTOOL_A_BITSET_BIT.index) ?? 0,
+        name: bit.text(ETHTOOL_A_BITSET_BIT.name) ?? '',
+        on: all || bit.has(ETHTOOL_A_BITSET_BIT.value),
+      }
     })
 }

@@ -86,7 +86,7 @@ const IFLA = {
   altIfname: 53,
   permAddress: 54,
 } as const
-const INFO = { kind: 1, data: 2, slaveKind: 4 } as const
+const IFLA_INFO = { kind: 1, data: 2, slaveKind: 4 } as const
 const headerLength = 16
 
 function readCounters(bytes: Uint8Array | undefined): LinkCounters | undefined {
@@ -114,8 +114,8 @@ export function readLink(body: Uint8Array): Link {
   const reader = new AttributeReader(body.subarray(headerLength), 'link', headerLength)
   const mac = (type: number) => formatMac(reader.bytes(type) ?? new Uint8Array())
   const info = reader.nested(IFLA.linkinfo)
-  const kind = info?.text(INFO.kind) ?? ''
-  const data = info?.nested(INFO.data)
+  const kind = info?.text(IFLA_INFO.kind) ?? ''
+  const data = info?.nested(IFLA_INFO.data)
   return {
     index: view.getInt32(4, true),
     name: reader.text(IFLA.ifname) ?? '',
@@ -139,7 +139,7 @@ export function readLink(body: Uint8Array): Link {
     master: reader.u32(IFLA.master) || undefined,
     kind,
     data: data ? readLinkData(kind, data) : {},
-    slaveKind: info?.text(INFO.slaveKind) ?? '',
+    slaveKind: info?.text(IFLA_INFO.slaveKind) ?? '',
     counters: readCounters(reader.bytes(IFLA.stats64)),
   }
 }
@@ -213,8 +213,8 @@ function linkAttributes(change: LinkChange): Uint8Array[] {
   if (kind !== undefined) {
     const settings = writeLinkData(kind, data)
     if (peer) settings.push(attribute(VETH_INFO_PEER, writeLink(peer)))
-    const info = [attribute(INFO.kind, Buffer.from(kind))]
-    if (settings.length > 0) info.push(nested(INFO.data, settings))
+    const info = [attribute(IFLA_INFO.kind, Buffer.from(kind))]
+    if (settings.length > 0) info.push(nested(IFLA_INFO.data, settings))
     attributes.push(nested(IFLA.linkinfo, info))
   }
   return attributes

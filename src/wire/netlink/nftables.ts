@@ -30,9 +30,9 @@ export interface FilterRule {
 const headerLength = 4 // struct nfgenmsg
 const inet = 1 // NFPROTO_INET: both families of IP
 const tableName = 1 // in chains, rules, sets and tables alike
-const CHAIN = { name: 3, hook: 4, policy: 5, type: 7 } as const
-const HOOK = { number: 1, priority: 2 } as const
-const RULE = { chain: 2, userData: 7 } as const
+const NFTA_CHAIN = { name: 3, hook: 4, policy: 5, type: 7 } as const
+const NFTA_HOOK = { number: 1, priority: 2 } as const
+const NFTA_RULE = { chain: 2, userData: 7 } as const
 const commentData = 0
 
 /** Encodes a query for the contents of a table of family inet. */
@@ -46,22 +46,22 @@ function attributesOf(body: Uint8Array, what: string): AttributeReader {
 /** Decodes a chain. */
 export function readFilterChain(body: Uint8Array): FilterChain {
   const chain = attributesOf(body, 'nftables chain')
-  const hook = chain.nested(CHAIN.hook)
-  const priority = hook?.be32(HOOK.priority)
+  const hook = chain.nested(NFTA_CHAIN.hook)
+  const priority = hook?.be32(NFTA_HOOK.priority)
   return {
     table: chain.text(tableName) ?? '',
-    name: chain.text(CHAIN.name) ?? '',
-    type: chain.text(CHAIN.type),
-    hook: hook?.be32(HOOK.number),
+    name: chain.text(NFTA_CHAIN.name) ?? '',
+    type: chain.text(NFTA_CHAIN.type),
+    hook: hook?.be32(NFTA_HOOK.number),
     priority: priority === undefined ? undefined : priority | 0,
-    policy: chain.be32(CHAIN.policy),
+    policy: chain.be32(NFTA_CHAIN.policy),
   }
 }
 
 /** Decodes a rule. */
 export function readFilterRule(body: Uint8Array): FilterRule {
   const rule = attributesOf(body, 'nftables rule')
-  return { table: rule.text(tableName) ?? '', chain: rule.text(RULE.chain) ?? '', comment: commentOf(rule.bytes(RULE.userData)) }
+  return { table: rule.text(tableName) ?? '', chain: rule.text(NFTA_RULE.chain) ?? '', comment: commentOf(rule.bytes(NFTA_RULE.userData)) }
 }
 
 /** The table of a change notification; undefined when it has none. */

@@ -56,9 +56,19 @@ export interface WireguardChange {
   peers?: readonly WireguardPeerChange[]
 }
 
-const DEVICE = { index: 1, privateKey: 3, publicKey: 4, listenPort: 6, mark: 7, peers: 8 } as const
-const PEER = { publicKey: 1, presharedKey: 2, flags: 3, endpoint: 4, keepalive: 5, handshake: 6, received: 7, sent: 8, allowed: 9 } as const
-const ALLOWED = { family: 1, address: 2, mask: 3 } as const
+const WGDEVICE_A = { index: 1, privateKey: 3, publicKey: 4, listenPort: 6, mark: 7, peers: 8 } as const
+const WGPEER_A = {
+  publicKey: 1,
+  presharedKey: 2,
+  flags: 3,
+  endpoint: 4,
+  keepalive: 5,
+  handshake: 6,
+  received: 7,
+  sent: 8,
+  allowed: 9,
+} as const
+const WGALLOWEDIP_A = { family: 1, address: 2, mask: 3 } as const
 const removeMe = 1
 const replaceAllowed = 2
 const maxPerMessage = 60_000
@@ -72,19 +82,19 @@ function keyBytes(key: string): Uint8Array {
 }
 
 /** Encodes a query for a link's settings (a dump: many peers come in several messages). */
-export const writeWireguardQuery = (index: number): Uint8Array => writeGeneric(wireguardCommand.get, 1, [u32(DEVICE.index, index)])
+export const writeWireguardQuery = (index: number): Uint8Array => writeGeneric(wireguardCommand.get, 1, [u32(WGDEVICE_A.index, index)])
 
 /** Decodes the messages of one link. */
 export function readWireguard(bodies: readonly Uint8Array[]): WireguardDevice {
   const device: WireguardDevice = { index: 0, privateKey: '', publicKey: '', listenPort: 0, firewallMark: 0, peers: [] }
   for (const body of bodies) {
     const { attributes } = readGeneric(body, 'wireguard')
-    device.index ||= attributes.u32(DEVICE.index) ?? 0
-    device.privateKey ||= base64(attributes.bytes(DEVICE.privateKey))
-    device.publicKey ||= base64(attributes.bytes(DEVICE.publicKey))
-    device.listenPort ||= attributes.u16(DEVICE.listenPort) ?? 0
-    device.firewallMark ||= attributes.u32(DEVICE.mark) ?? 0
-    for (const { value, offset } of attributes.list(DEVICE.peers)) {
+    device.index ||= attributes.u32(WGDEVICE_A.index) ?? 0
+    device.privateKey ||= base64(attributes.bytes(WGDEVICE_A.privateKey))
+    device.publicKey ||= base64(attributes.bytes(WGDEVICE_A.publicKey))
+    device.listenPort ||= attributes.u16(WGDEVICE_A.listenPort) ?? 0
+    device.firewallMark ||= attributes.u32(WGDEVICE_A.mark) ?? 0
+    for (const { value, offset } of attributes.list(WGDEVICE_A.peers)) {
       const peer = readPeer(new AttributeReader(value, 'wireguard peer', offset))
       const last = device.peers.at(-1)
       if (last?.publicKey === peer.publicKey)
@@ -101,19 +111,19 @@ function readPeer(peer: AttributeReader): WireguardPeer {
     return bytes && bytes.length >= 8 ? Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true)) : 0
   }
   return {
-    publicKey: base64(peer.bytes(PEER.publicKey)),
-    presharedKey: base64(peer.bytes(PEER.presharedKey)),
-    endpoint: readEndpoint(peer.bytes(PEER.endpoint)),
-    keepalive: peer.u16(PEER.keepalive) ?? 0,
-    allowedIPs: peer.list(PEER.allowed).map(({ value, offset }) => {
+    publicKey: base64(peer.bytes(WGPEER_A.publicKey)),
+    presharedKey: base64(peer.bytes(WGPEER_A.presharedKey)),
+    endpoint: readEndpoint(peer.bytes(WGPEER_A.endpoint)),
+    keepalive: peer.u16(WGPEER_A.keepalive) ?? 0,
+    allowedIPs: peer.list(WGPEER_A.allowed).map(({ value, offset }) => {
       const allowed = new AttributeReader(value, 'wireguard allowed IP', offset)
-      const address = allowed.bytes(ALLOWED.address)
+      const address = allowed.bytes(WGALLOWEDIP_A.address)
       if (!address) throw new DecodeError('wireguard allowed IP', offset, 'it has no address')
-      return `${formatIp(address)}/${allowed.u8(ALLOWED.mask) ?? address.length * 8}`
+      return `${formatIp(address)}/${allowed.u8(WGALLOWEDIP_A.mask) ?? address.length * 8}`
     }),
-    lastHandshake: number(PEER.handshake),
-    receivedBytes: number(PEER.received),
-    sentBytes: number(PEER.sent),
+    lastHandshake: number(WGPEER_A.handshake),
+    receivedBytes: number(WGPEER_A.received),
+    sentBytes: number(WGPEER_A.sent),
   }
 }
 
@@ -139,11 +149,11 @@ function endpointBytes(endpoint: string): Uint8Array {
 
 function writePeer({ publicKey, remove, presharedKey, endpoint, keepalive, allowedIPs }: WireguardPeerChange): Uint8Array {
   const flags = (remove ? removeMe : 0) | (allowedIPs ? replaceAllowed : 0)
-  const parts = [attribute(PEER.publicKey, keyBytes(publicKey)), u32(PEER.flags, flags)]
-  if (presharedKey !== undefined) parts.push(attribute(PEER.presharedKey, presharedKey ? keyBytes(presharedKey) : new Uint8Array(32)))
-  if (endpoint) parts.push(attribute(PEER.endpoint, endpointBytes(endpoint)))
-  if (keepalive !== undefined) parts.push(u16(PEER.keepalive, keepalive))
-  if (allowedIPs) parts.push(nested(PEER.allowed, allowedIPs.map(writeAllowed)))
+  const parts = [attribute(WGPEER_A.publicKey, keyBytes(publicKey)), u32(WGPEER_A.flags, flags)]
+  if (presharedKey !== undefined) parts.push(attribute(WGPEER_A.presharedKey, presharedKey ? keyBytes(presharedKey) : new Uint8Array(32)))
+  if (endpoint) parts.push(attribute(WGPEER_A.endpoint, endpointBytes(endpoint)))
+  if (keepalive !== undefined) parts.push(u16(WGPEER_A.keepalive, keepalive))
+  if (allowedIPs) parts.push(nested(WGPEER_A.allowed, allowedIPs.map(writeAllowed)))
   return nested(0, parts)
 }
 
@@ -151,15 +161,15 @@ function writeAllowed(text: string): Uint8Array {
   const prefix = tryPrefix(text)
   if (!prefix) throw new RangeError(`"${text}" is no network`)
   const family = prefix.bytes.length === 4 ? 2 : 10
-  return nested(0, [u16(ALLOWED.family, family), attribute(ALLOWED.address, prefix.bytes), u8(ALLOWED.mask, prefix.bits)])
+  return nested(0, [u16(WGALLOWEDIP_A.family, family), attribute(WGALLOWEDIP_A.address, prefix.bytes), u8(WGALLOWEDIP_A.mask, prefix.bits)])
 }
 
 /** Encodes a change in as many messages as needed: an attribute holds 64 KiB, so many peers come in several. */
 export function writeWireguard({ index, privateKey, listenPort, firewallMark, peers = [] }: WireguardChange): Uint8Array[] {
-  const head = [u32(DEVICE.index, index)]
-  if (privateKey !== undefined) head.push(attribute(DEVICE.privateKey, keyBytes(privateKey)))
-  if (listenPort !== undefined) head.push(u16(DEVICE.listenPort, listenPort))
-  if (firewallMark !== undefined) head.push(u32(DEVICE.mark, firewallMark))
+  const head = [u32(WGDEVICE_A.index, index)]
+  if (privateKey !== undefined) head.push(attribute(WGDEVICE_A.privateKey, keyBytes(privateKey)))
+  if (listenPort !== undefined) head.push(u16(WGDEVICE_A.listenPort, listenPort))
+  if (firewallMark !== undefined) head.push(u32(WGDEVICE_A.mark, firewallMark))
   let last: Uint8Array[] = []
   const groups = [last]
   let size = 0
@@ -174,8 +184,8 @@ export function writeWireguard({ index, privateKey, listenPort, firewallMark, pe
   }
   return groups.map((group, number) =>
     writeGeneric(wireguardCommand.set, 1, [
-      ...(number === 0 ? head : [u32(DEVICE.index, index)]),
-      ...(group.length > 0 ? [nested(DEVICE.peers, group)] : []),
+      ...(number === 0 ? head : [u32(WGDEVICE_A.index, index)]),
+      ...(group.length > 0 ? [nested(WGDEVICE_A.peers, group)] : []),
     ]),
   )
 }

@@ -2,6 +2,7 @@
 
 import { DecodeError } from '../decode-error.ts'
 import { formatIp, parseIp } from '../ip.ts'
+import { isIPv6 } from '../prefix.ts'
 
 /** A datagram with its source and destination. */
 export interface Datagram {
@@ -12,7 +13,7 @@ export interface Datagram {
   payload: Uint8Array
 }
 
-const UDP = 17
+const IPPROTO_UDP = 17
 const ip4Header = 20
 const ip6Header = 40
 const udpHeader = 8
@@ -41,14 +42,14 @@ function udp(source: Uint8Array, destination: Uint8Array, { sourcePort, destinat
   bytes.set(payload, udpHeader)
   const length = Buffer.alloc(4)
   length.writeUInt32BE(bytes.length)
-  const pseudo = Buffer.concat([source, destination, length, Buffer.from([0, 0, 0, UDP])])
+  const pseudo = Buffer.concat([source, destination, length, Buffer.from([0, 0, 0, IPPROTO_UDP])])
   bytes.writeUInt16BE(internetChecksum(pseudo, bytes) || 0xffff, 6)
   return bytes
 }
 
 /** Encodes an IP packet with a datagram; the addresses determine the family. */
 export function writeDatagram(datagram: Datagram, { hops = 64 } = {}): Uint8Array {
-  const six = datagram.destination.includes(':')
+  const six = isIPv6(datagram.destination)
   const source = addressOf(datagram.source, six ? 16 : 4)
   const destination = addressOf(datagram.destination, six ? 16 : 4)
   const body = udp(source, destination, datagram)
@@ -56,13 +57,13 @@ export function writeDatagram(datagram: Datagram, { hops = 64 } = {}): Uint8Arra
   if (six) {
     header.writeUInt8(0x60, 0)
     header.writeUInt16BE(body.length, 4)
-    header.set([UDP, hops], 6)
+    header.set([IPPROTO_UDP, hops], 6)
     header.set(source, 8)
     header.set(destination, 24)
   } else {
     header.set([0x45, 0x10], 0) // 20 bytes of header; low delay
     header.writeUInt16BE(ip4Header + body.length, 2)
-    header.set([hops, UDP], 8)
+    header.set([hops, IPPROTO_UDP], 8)
     header.set(source, 12)
     header.set(destination, 16)
     header.writeUInt16BE(internetChecksum(header), 10)
@@ -82,7 +83,7 @@ export function readDatagram(bytes: Uint8Array): Datagram {
   const end = version === 4 ? view.getUint16(2) : ip6Header + view.getUint16(4)
   if (header < least || end > bytes.length || end < header + udpHeader)
     throw new DecodeError('datagram', 2, `length ${end} of ${bytes.length} bytes`)
-  if (view.getUint8(version === 4 ? 9 : 6) !== UDP) throw new DecodeError('datagram', version === 4 ? 9 : 6, 'not UDP')
+  if (view.getUint8(version === 4 ? 9 : 6) !== IPPROTO_UDP) throw new DecodeError('datagram', version === 4 ? 9 : 6, 'not UDP')
   if (version === 4 && (view.getUint16(6) & 0x3fff) !== 0) throw new DecodeError('datagram', 6, 'a fragment')
   const length = view.getUint16(header + 4)
   if (length < udpHeader || header + length > end) throw new DecodeError('datagram', header + 4, `UDP length ${length}`)

@@ -1,43 +1,38 @@
 /** Sets of code points, as sorted ranges that are not adjacent. */
 
-/** First and last code point of each range, concatenated. */
-export type Ranges = readonly number[]
+/** First and last code point of each range. */
+export type Ranges = readonly (readonly [first: number, last: number])[]
 
 export const largest = 0x10ffff
 
 /** The ranges sorted, with adjacent ones merged. */
 export function normal(ranges: Ranges): Ranges {
-  const pairs: [number, number][] = []
-  for (let at = 0; at < ranges.length; at += 2) pairs.push([ranges[at]!, ranges[at + 1]!])
-  pairs.sort(([a], [b]) => a - b)
-  const out: number[] = []
-  for (const [first, last] of pairs) {
-    const end = out.length - 1
-    if (end > 0 && first <= out[end]! + 1) out[end] = Math.max(out[end]!, last)
-    else out.push(first, last)
+  const out: [number, number][] = []
+  for (const [first, last] of ranges.toSorted(([a], [b]) => a - b)) {
+    const end = out.at(-1)
+    if (end && first <= end[1] + 1) end[1] = Math.max(end[1], last)
+    else out.push([first, last])
   }
   return out
 }
 
 /** The complement. */
 export function inverse(ranges: Ranges): Ranges {
-  const out: number[] = []
+  const out: [number, number][] = []
   let next = 0
-  for (let at = 0; at < ranges.length; at += 2) {
-    if (ranges[at]! > next) out.push(next, ranges[at]! - 1)
-    next = ranges[at + 1]! + 1
+  for (const [first, last] of ranges) {
+    if (first > next) out.push([next, first - 1])
+    next = last + 1
   }
-  if (next <= largest) out.push(next, largest)
+  if (next <= largest) out.push([next, largest])
   return out
 }
 
 /** Adds the other case of letters. Code points beyond the alphabets with two cases are not folded: the patterns here do not need them. */
 export function folded(ranges: Ranges): Ranges {
   const out = [...ranges]
-  for (let at = 0; at < ranges.length; at += 2) {
-    const last = Math.min(ranges[at + 1]!, lastCased)
-    for (let code = ranges[at]!; code <= last; code++) for (const other of casesOf(code)) out.push(other, other)
-  }
+  for (const [first, last] of ranges)
+    for (let code = first; code <= Math.min(last, lastCased); code++) for (const other of casesOf(code)) out.push([other, other])
   return normal(out)
 }
 
@@ -52,22 +47,27 @@ function casesOf(code: number): number[] {
 /** Whether a set contains a code point. */
 export function includes(ranges: Ranges, code: number): boolean {
   let low = 0
-  let high = ranges.length / 2 - 1
+  let high = ranges.length - 1
   while (low <= high) {
     const middle = (low + high) >> 1
-    if (code < ranges[2 * middle]!) high = middle - 1
-    else if (code > ranges[2 * middle + 1]!) low = middle + 1
+    const range = ranges[middle]
+    if (!range || code < range[0]) high = middle - 1
+    else if (code > range[1]) low = middle + 1
     else return true
   }
   return false
 }
 
-const digit = [0x30, 0x39]
-const upper = [0x41, 0x5a]
-const lower = [0x61, 0x7a]
-const space = [0x09, 0x0a, 0x0c, 0x0d, 0x20, 0x20]
+const digit: Ranges = [[0x30, 0x39]]
+const upper: Ranges = [[0x41, 0x5a]]
+const lower: Ranges = [[0x61, 0x7a]]
+const space: Ranges = [
+  [0x09, 0x0a],
+  [0x0c, 0x0d],
+  [0x20, 0x20],
+]
 
-const word = [...digit, ...upper, 0x5f, 0x5f, ...lower]
+const word: Ranges = [...digit, ...upper, [0x5f, 0x5f], ...lower]
 
 /** Classes of one letter after a backslash; the capital letter is the complement. */
 export const perlClasses: ReadonlyMap<string, Ranges> = new Map([
@@ -83,16 +83,30 @@ export const perlClasses: ReadonlyMap<string, Ranges> = new Map([
 export const posixClasses: Readonly<Record<string, Ranges>> = {
   alnum: [...digit, ...upper, ...lower],
   alpha: [...upper, ...lower],
-  ascii: [0, 0x7f],
-  blank: [0x09, 0x09, 0x20, 0x20],
-  cntrl: [0, 0x1f, 0x7f, 0x7f],
+  ascii: [[0, 0x7f]],
+  blank: [
+    [0x09, 0x09],
+    [0x20, 0x20],
+  ],
+  cntrl: [
+    [0, 0x1f],
+    [0x7f, 0x7f],
+  ],
   digit,
-  graph: [0x21, 0x7e],
+  graph: [[0x21, 0x7e]],
   lower,
-  print: [0x20, 0x7e],
-  punct: [0x21, 0x2f, 0x3a, 0x40, 0x5b, 0x60, 0x7b, 0x7e],
-  space: [0x09, 0x0d, 0x20, 0x20],
+  print: [[0x20, 0x7e]],
+  punct: [
+    [0x21, 0x2f],
+    [0x3a, 0x40],
+    [0x5b, 0x60],
+    [0x7b, 0x7e],
+  ],
+  space: [
+    [0x09, 0x0d],
+    [0x20, 0x20],
+  ],
   upper,
   word,
-  xdigit: [...digit, 0x41, 0x46, 0x61, 0x66],
+  xdigit: [...digit, [0x41, 0x46], [0x61, 0x66]],
 }

@@ -34,7 +34,7 @@ interface Flags {
 /** Parses a pattern. Throws PatternError. */
 export function parse(pattern: string): Node {
   const parser = new Parser(pattern)
-  const node = parser.choice({ i: false, m: false, s: false }, 0)
+  const node = parser.choice()
   if (!parser.done) throw new PatternError('unexpected )', pattern)
   return node
 }
@@ -45,7 +45,7 @@ const assertions: Readonly<Record<string, Assertion>> = { A: 'begin', z: 'end', 
 class Parser {
   #at = 0
   /** Set by `(?i)` until the end of its group. */
-  #flags!: Flags
+  #flags: Flags = { i: false, m: false, s: false }
 
   constructor(readonly pattern: string) {}
 
@@ -53,7 +53,7 @@ class Parser {
     return this.#at >= this.pattern.length
   }
 
-  choice(flags: Flags, depth: number): Node {
+  choice(flags: Flags = this.#flags, depth = 0): Node {
     if (depth > deepest) throw new PatternError('expression nests too deeply', this.pattern)
     const before = this.#flags
     this.#flags = flags
@@ -106,11 +106,11 @@ class Parser {
     if (this.#operator()) throw new PatternError('missing argument to repetition operator', this.pattern.slice(start, this.#at))
     if (this.#take('(')) return this.#group(depth)
     if (this.#take('[')) return this.#brackets(start)
-    if (this.#take('.')) return { kind: 'set', ranges: this.#flags.s ? [0, largest] : [0, 9, 11, largest] }
+    if (this.#take('.')) return { kind: 'set', ranges: this.#flags.s ? [[0, largest]] : inverse([[10, 10]]) }
     if (this.#take('^')) return { kind: 'assert', what: this.#flags.m ? 'line-begin' : 'begin' }
     if (this.#take('$')) return { kind: 'assert', what: this.#flags.m ? 'line-end' : 'end' }
     if (this.#sees('\\')) return this.#escaped()
-    return this.#set([this.#character()])
+    return this.#set(this.#character())
   }
 
   #group(depth: number): Node | undefined {
@@ -144,7 +144,7 @@ class Parser {
       return { kind: 'assert', what }
     }
     const ranges = this.#perl()
-    return ranges ? { kind: 'set', ranges } : this.#set([this.#escape()])
+    return ranges ? { kind: 'set', ranges } : this.#set(this.#escape())
   }
 
   /** A class such as `\d`, or `\D`. */
@@ -172,7 +172,7 @@ class Parser {
 
   #brackets(start: number): Node {
     const negated = this.#take('^')
-    const ranges: number[] = []
+    const ranges: (readonly [number, number])[] = []
     let first = true
     while (first || !this.#sees(']')) {
       if (this.done) throw new PatternError('missing closing ]', this.pattern.slice(start))
@@ -196,11 +196,11 @@ class Parser {
     if (perl) return perl
     const from = this.#at
     const low = this.#one(start)
-    if (!this.#sees('-') || this.pattern[this.#at + 1] === ']' || this.#at + 1 >= this.pattern.length) return [low, low]
+    if (!this.#sees('-') || this.pattern[this.#at + 1] === ']' || this.#at + 1 >= this.pattern.length) return [[low, low]]
     this.#at++
     const high = this.#one(start)
     if (high < low) throw new PatternError('invalid character class range', this.pattern.slice(from, this.#at))
-    return [low, high]
+    return [[low, high]]
   }
 
   #one(start: number): number {
@@ -215,8 +215,8 @@ class Parser {
     return code
   }
 
-  #set(codes: readonly number[]): Node {
-    const ranges = codes.flatMap((code) => [code, code])
+  #set(code: number): Node {
+    const ranges: Ranges = [[code, code]]
     return { kind: 'set', ranges: this.#flags.i ? folded(ranges) : ranges }
   }
 

@@ -9,23 +9,23 @@ const longestPattern = 1024
 /** Maximum steps of a compiled pattern; each character of a text costs at most as many. */
 export const longestProgram = 4000
 
-const op = { set: 0, split: 1, jump: 2, assert: 3, match: 4 } as const
-
-interface Program {
-  readonly ops: number[]
-  /** The next step; for a split the first one. */
-  readonly next: number[]
-  readonly other: number[]
-  readonly sets: (Ranges | undefined)[]
-  readonly asserts: (Assertion | undefined)[]
-}
+/** A step of a compiled pattern and where it leads; `index` is its place among all of them. */
+type Step = { readonly index: number } & (
+  | { readonly kind: 'match' }
+  | { readonly kind: 'set'; readonly ranges: Ranges; readonly next: Step }
+  | { readonly kind: 'assert'; readonly what: Assertion; readonly next: Step }
+  /** The `next` of a loop is set when what it repeats has been compiled. */
+  | { readonly kind: 'split'; next: Step; readonly other: Step }
+)
 
 /** A compiled pattern. */
 export class Re2 {
-  readonly #program: Program
+  readonly #start: Step
   readonly #current: ThreadList
   readonly #following: ThreadList
-  readonly #stack: number[] = []
+  readonly #stack: Step[] = []
+  /** Steps of the compiled pattern; each character of a text costs at most as many. */
+  readonly size: number
   /** Total steps of all texts so far: its cost. */
   steps = 0
 
@@ -33,56 +33,46 @@ export class Re2 {
   constructor(readonly pattern: string) {
     if (pattern.length > longestPattern)
       throw new PatternError(`expression is longer than ${longestPattern} characters`, pattern.slice(0, 32))
-    this.#program = compile(parse(pattern), pattern)
-    this.#current = new ThreadList(this.#program.ops.length)
-    this.#following = new ThreadList(this.#program.ops.length)
-  }
-
-  /** Steps of the compiled pattern; each character of a text costs at most as many. */
-  get size(): number {
-    return this.#program.ops.length
+    const { start, size } = compile(parse(pattern), pattern)
+    this.#start = start
+    this.size = size
+    this.#current = new ThreadList(size)
+    this.#following = new ThreadList(size)
   }
 
   /** Whether the text contains a match. */
   test(text: string): boolean {
-    const { ops, next, sets } = this.#program
     let current = this.#current
     let following = this.#following
     current.clear()
     let before = -1
+    let code = text.codePointAt(0) ?? -1
     for (let at = 0; ; ) {
-      const code = at < text.length ? text.codePointAt(at)! : -1
       // A match may begin anywhere.
-      if (this.#follow(current, 0, before, code)) return true
+      if (this.#follow(current, this.#start, before, code)) return true
       if (code < 0) return false
       at += code > 0xffff ? 2 : 1
-      const after = at < text.length ? text.codePointAt(at)! : -1
+      const after = text.codePointAt(at) ?? -1
       following.clear()
-      this.steps += current.size
-      for (let index = 0; index < current.size; index++) {
-        const step = current.at(index)
-        if (ops[step] === op.set && includes(sets[step]!, code) && this.#follow(following, next[step]!, code, after)) return true
-      }
+      this.steps += current.steps.length
+      for (const step of current.steps)
+        if (step.kind === 'set' && includes(step.ranges, code) && this.#follow(following, step.next, code, after)) return true
       ;[current, following] = [following, current]
       before = code
+      code = after
     }
   }
 
   /** Adds a step, and all that are reachable from it without a character; returns true when the end is among them. */
-  #follow(list: ThreadList, start: number, before: number, after: number): boolean {
-    const { ops, next, other, asserts } = this.#program
+  #follow(list: ThreadList, start: Step, before: number, after: number): boolean {
     const stack = this.#stack
     stack.length = 0
-    stack.push(start)
-    while (stack.length > 0) {
-      const step = stack.pop()!
+    for (let step: Step | undefined = start; step; step = stack.pop()) {
       if (!list.add(step)) continue
       this.steps++
-      const kind = ops[step]
-      if (kind === op.match) return true
-      if (kind === op.set) continue
-      if (kind === op.split) stack.push(other[step]!)
-      if (kind !== op.assert || holds(asserts[step]!, before, after)) stack.push(next[step]!)
+      if (step.kind === 'match') return true
+      if (step.kind === 'split') stack.push(step.other, step.next)
+      else if (step.kind === 'assert' && holds(step.what, before, after)) stack.push(step.next)
     }
     return false
   }
@@ -90,30 +80,23 @@ export class Re2 {
 
 /** The steps reached at one position of the text, each once. */
 class ThreadList {
-  readonly #dense: Uint16Array
-  readonly #sparse: Uint16Array
-  size = 0
+  readonly steps: Step[] = []
+  readonly #places: Uint16Array
 
-  constructor(steps: number) {
-    this.#dense = new Uint16Array(steps)
-    this.#sparse = new Uint16Array(steps)
-  }
-
-  at(index: number): number {
-    return this.#dense[index]!
+  constructor(size: number) {
+    this.#places = new Uint16Array(size)
   }
 
   /** False when it is already in the list. */
-  add(step: number): boolean {
-    const index = this.#sparse[step]!
-    if (index < this.size && this.#dense[index] === step) return false
-    this.#sparse[step] = this.size
-    this.#dense[this.size++] = step
+  add(step: Step): boolean {
+    if (this.steps[this.#places[step.index] ?? 0] === step) return false
+    this.#places[step.index] = this.steps.length
+    this.steps.push(step)
     return true
   }
 
   clear(): void {
-    this.size = 0
+    this.steps.length = 0
   }
 }
 
@@ -139,58 +122,32 @@ function isWord(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || code === 0x5f || (code >= 0x61 && code <= 0x7a)
 }
 
-function compile(node: Node, pattern: string): Program {
-  const program: Program = { ops: [], next: [], other: [], sets: [], asserts: [] }
-  const emit = (kind: number, more: { set?: Ranges; assert?: Assertion } = {}): number => {
-    const at = program.ops.length
-    if (at >= longestProgram) throw new PatternError('expression is too large', pattern)
-    program.ops.push(kind)
-    program.next.push(at + 1)
-    program.other.push(0)
-    program.sets.push(more.set)
-    program.asserts.push(more.assert)
-    return at
+/** Compiles from the end to the beginning, so that every step is made with the one that follows it. */
+function compile(node: Node, pattern: string): { start: Step; size: number } {
+  let size = 0
+  const index = (): number => {
+    if (size >= longestProgram) throw new PatternError('expression is too large', pattern)
+    return size++
   }
-  const here = () => program.ops.length
-
-  const write = (part: Node): void => {
-    if (part.kind === 'set') emit(op.set, { set: part.ranges })
-    else if (part.kind === 'assert') emit(op.assert, { assert: part.what })
-    else if (part.kind === 'sequence') part.parts.forEach(write)
-    else if (part.kind === 'choice') writeChoice(part.parts)
-    else writeRepeat(part)
+  const before = (part: Node, next: Step): Step => {
+    if (part.kind === 'set') return { kind: 'set', index: index(), ranges: part.ranges, next }
+    if (part.kind === 'assert') return { kind: 'assert', index: index(), what: part.what, next }
+    if (part.kind === 'sequence') return part.parts.reduceRight((after, each) => before(each, after), next)
+    if (part.kind === 'choice')
+      return part.parts.map((each) => before(each, next)).reduce((other, each) => ({ kind: 'split', index: index(), next: each, other }))
+    return repeated(part, next)
   }
-
-  const writeChoice = (parts: readonly Node[]): void => {
-    const ends: number[] = []
-    parts.forEach((part, index) => {
-      const split = index < parts.length - 1 ? emit(op.split) : -1
-      write(part)
-      if (split < 0) return
-      ends.push(emit(op.jump))
-      program.other[split] = here()
-    })
-    for (const end of ends) program.next[end] = here()
-  }
-
-  const writeRepeat = ({ part, least, most }: Extract<Node, { kind: 'repeat' }>): void => {
-    for (let count = 0; count < least; count++) write(part)
+  const repeated = ({ part, least, most }: Extract<Node, { kind: 'repeat' }>, next: Step): Step => {
+    let start = next
     if (most < 0) {
-      const split = emit(op.split)
-      write(part)
-      program.next[emit(op.jump)] = split
-      program.other[split] = here()
-      return
+      const loop: Step = { kind: 'split', index: index(), next, other: next }
+      loop.next = before(part, loop)
+      start = loop
     }
-    const splits: number[] = []
-    for (let count = least; count < most; count++) {
-      splits.push(emit(op.split))
-      write(part)
-    }
-    for (const split of splits) program.other[split] = here()
+    for (let count = least; count < most; count++) start = { kind: 'split', index: index(), next: before(part, start), other: next }
+    for (let count = 0; count < least; count++) start = before(part, start)
+    return start
   }
-
-  write(node)
-  emit(op.match)
-  return program
+  const start = before(node, { kind: 'match', index: index() })
+  return { start, size }
 }

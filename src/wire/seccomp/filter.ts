@@ -3,6 +3,7 @@
  * (Documentation/userspace-api/seccomp_filter.rst). The results are those of runc with the same profile: calls without a rule
  * fail with EPERM, calls of newer kernels with ENOSYS, and calls of another architecture kill the process.
  */
+import { constants } from 'node:os'
 import type { FilterInstruction } from '../packet/filter.ts'
 import type { SeccompProfile } from './profile.ts'
 import { lastSystemCall, type SystemCallMachine, systemCallNumbers } from './system-calls.ts'
@@ -19,8 +20,7 @@ const auditMachines: Readonly<Record<SystemCallMachine, number>> = { x64: 0xc000
 const allow = 0x7fff0000 // SECCOMP_RET_ALLOW
 const killProcess = 0x80000000 // SECCOMP_RET_KILL_PROCESS
 const fail = (errno: number) => 0x00050000 | errno // SECCOMP_RET_ERRNO
-const EPERM = 1
-const ENOSYS = 38
+const { EPERM, ENOSYS } = constants.errno
 
 const load = (at: number): FilterInstruction => [0x20, 0, 0, at]
 const and = (mask: number): FilterInstruction => [0x54, 0, 0, mask]

@@ -3,6 +3,7 @@
  * user space programs need on a 64-bit machine, and nothing that reconfigures the kernel, loads code into it, creates namespaces
  * or inspects other processes. A capability adds its calls.
  */
+import { constants } from 'node:os'
 
 /** Compares all 64 bits of an argument with a 32-bit value: equal, less or equal; or masked with `value`, equal to `valueTwo`. */
 interface Comparison {
@@ -104,8 +105,8 @@ const byCapability: Readonly<Record<string, string>> = {
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of clone(2). */
 const newNamespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-/** From errno(3), and from the address families of socket(2). */
-const ENOSYS = 38
+const { ENOSYS } = constants.errno
+/** From the address families of socket(2). */
 const AF_ALG = 38
 /** personality(2): the default, with 32-bit addresses, as an older kernel, both, and the query. */
 const personalities = [0x0, 0x0008, 0x20000, 0x20008, 0xffffffff]

@@ -133,7 +133,7 @@ function decodeAltNames(names: DerReader): AltNames {
       ips.push(formatIp(content))
     }
   }
-  return { ...(dns.length ? { dns } : {}), ...(ips.length ? { ips } : {}) }
+  return { ...(dns.length && { dns }), ...(ips.length && { ips }) }
 }
 
 /** The extensions attribute of a certificate request (RFC 2985 §5.4.2). */

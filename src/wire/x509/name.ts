@@ -34,5 +34,5 @@ export function decodeName(reader: DerReader): Name {
       else if (type === organization) organizations.push(pair.text())
     }
   }
-  return { ...(common === undefined ? {} : { commonName: common }), ...(organizations.length ? { organizations } : {}) }
+  return { ...(common !== undefined && { commonName: common }), ...(organizations.length && { organizations }) }
 }

@@ -20,10 +20,7 @@ beforeAll(async () => {
   await cluster.create('--workers', '0', '--cidr', '10.69.0.0/24')
   node = cluster.nodes()[0]!.ip
 }, 900_000)
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-})
+afterAll(() => cluster.end())
 
 /** Runs the field's client. */
 async function field(...args: string[]): Promise<CommandResult> {

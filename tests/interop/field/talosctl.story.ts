@@ -24,10 +24,7 @@ beforeAll(async () => {
   node = cluster.nodes().find(({ role }) => role === 'controlplane')!.ip
   worker = cluster.nodes().find(({ role }) => role === 'worker')!.ip
 }, 900_000)
-afterAll(async () => {
-  await cluster.destroy()
-  cluster.close()
-})
+afterAll(() => cluster.end())
 
 /** Runs the field's client; it must never find this cluster's nodes older than itself. */
 async function field(args: readonly string[], { on = node, env = {} as Record<string, string> } = {}): Promise<CommandResult> {

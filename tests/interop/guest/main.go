@@ -2,6 +2,8 @@
 // exits with the code of its arguments.
 //
 //	guest echo | guest exit CODE | guest list FOLDER | guest size | guest wait
+//	guest words FILE SECONDS: appends each signal to a file, and ends so many seconds after the first
+//	guest append FILE WORD SECONDS: appends a word to a file, waits, and appends another
 package main
 
 import (
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -57,6 +60,17 @@ func main() {
 
 		syscall.Syscall(syscall.SYS_IOCTL, 0, syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))) //nolint:errcheck
 		fmt.Printf("%d columns, %d rows\n", size[1], size[0])
+	case "words":
+		ended := make(chan os.Signal, 8)
+		signal.Notify(ended, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGQUIT)
+		write(arg(2), "started")
+		write(arg(2), "got "+(<-ended).String())
+		rest(arg(3))
+		write(arg(2), "done")
+	case "append":
+		write(arg(2), arg(3)+" began")
+		rest(arg(4))
+		write(arg(2), arg(3)+" ended")
 	case "wait":
 		hungUp := make(chan os.Signal, 1)
 		signal.Notify(hungUp, syscall.SIGHUP)
@@ -64,4 +78,22 @@ func main() {
 		<-hungUp
 		os.Exit(129)
 	}
+}
+
+// write appends a line with the time in milliseconds, and brings it to the disk.
+func write(path, text string) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+
+	fmt.Fprintln(file, time.Now().UnixMilli(), text)
+	file.Sync()  //nolint:errcheck
+	file.Close() //nolint:errcheck
+}
+
+func rest(seconds string) {
+	count, _ := strconv.Atoi(seconds) //nolint:errcheck
+	time.Sleep(time.Duration(count) * time.Second)
 }

@@ -1,14 +1,18 @@
+import { ptr } from 'bun:ffi'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { closeSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeLockPipe } from '../../../src/linux/fs/fifo.ts'
 import { exists } from '../../../src/linux/fs/files.ts'
 import { check, libc } from '../../../src/linux/libc.ts'
-import { listenDatagrams, peerCredentials } from '../../../src/linux/net/socket.ts'
+import { listenDatagrams, peerCredentials, sendDescriptors } from '../../../src/linux/net/socket.ts'
 
 const c = libc({
   socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },
+  connect: { args: ['i32', 'ptr', 'u32'], returns: 'i32' },
+  recvmsg: { args: ['i32', 'ptr', 'i32'], returns: 'i64' },
   sendto: { args: ['i32', 'ptr', 'u64', 'i32', 'ptr', 'u32'], returns: 'i64' },
 })
 
@@ -62,4 +66,41 @@ test('the peer of a unix socket is known', async () => {
   expect(await peer.promise).toBe(process.pid)
   client.destroy()
   server.close()
+})
+
+test('a descriptor that was sent keeps its pipe open until the receiver ends', async () => {
+  const path = join(folder, 's')
+  const lock = makeLockPipe()
+  const sent = Promise.withResolvers<void>()
+  const server = createServer((socket: Socket & { _handle?: { fd: number } }) => {
+    sendDescriptors(socket._handle?.fd ?? -1, Buffer.from('lock'), [lock.writer])
+    lock.handedOver()
+    sent.resolve()
+  })
+  await new Promise<void>((resolve) => server.listen(path, resolve))
+  const address = Buffer.from(`\x01\0${path}\0`) // AF_UNIX
+  const client = check('socket', c().socket(1, 1, 0)) // SOCK_STREAM
+  check('connect', c().connect(client, address, address.length))
+  await sent.promise
+  const [data, control] = [Buffer.alloc(16), Buffer.alloc(24)]
+  const vector = BigUint64Array.of(BigInt(ptr(data)), 16n)
+  const message = BigUint64Array.of(0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), 24n, 0n)
+  expect(data.toString('utf8', 0, check('recvmsg', c().recvmsg(client, message, 0)))).toBe('lock')
+  closeSync(client)
+  const order: string[] = []
+  const released = lock.released.then(() => order.push('released'))
+  // Everything that could have released it has been closed by now, except the copy that was received.
+  await new Promise((resolve) => setImmediate(resolve))
+  order.push('received descriptor closed')
+  closeSync(control.readInt32LE(16))
+  await released
+  expect(order).toEqual(['received descriptor closed', 'released'])
+  server.close()
+})
+
+test('a lock that is given up is released', async () => {
+  const lock = makeLockPipe()
+  lock.close()
+  lock.close()
+  await lock.released
 })

@@ -8,6 +8,7 @@ import {
   foldersOf,
   type Hierarchy,
   limit,
+  memoryLimit,
   processesIn,
   removeCgroup,
   usage,
@@ -112,4 +113,14 @@ test('nothing leads out of the trees or removes a root', async () => {
   expect(() => attach('/a/../../x', 1, trees)).toThrow('EINVAL')
   await expect(removeCgroup('/', { trees })).rejects.toThrow('that is the root')
   await removeCgroup('/none', { trees })
+})
+
+test.each([
+  [2, { 'unified/memory.max': '2147483648\n' }, 2_147_483_648],
+  [2, { 'unified/memory.max': 'max\n' }, undefined],
+  [2, { 'unified/cgroup.procs': '' }, undefined],
+  [1, { 'memory/memory.limit_in_bytes': '1073741824\n' }, 1_073_741_824],
+  [1, { 'cpu/tasks': '' }, undefined],
+] as const)('the limit of memory with version %p of %p is %p', (version, files, expected) => {
+  expect(memoryLimit(tree(version, files))).toBe(expected)
 })

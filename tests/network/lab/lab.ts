@@ -45,7 +45,7 @@ export class Lab {
   /** An address of the network, at once. */
   serverAddress(address: string, link = 'br0'): void {
     // IFA_F_NODAD: nobody else is there
-    this.server.addAddress({ link: this.server.indexOf(link), address, ...(address.includes(':') ? { flags: 2 } : {}) })
+    this.server.addAddress({ link: this.server.indexOf(link), address, ...(address.includes(':') && { flags: 2 }) })
   }
 
   /** A link's own address is sure to be its own: before that no server can be bound to it. */

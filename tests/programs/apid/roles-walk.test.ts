@@ -2,6 +2,7 @@
  * Every method of the machine API behind a real apid, by callers of every kind, while the machine is configured and while
  * it waits for its configuration. What must be open is in one table, rights.tsv; everything else must be refused.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,9 +13,10 @@ import { day, newCA, newCertificate, type PemPair } from '../../../src/pki/certi
 import { tlsKey } from '../../../src/pki/key.ts'
 import { Gateway } from '../../../src/programs/apid/gateway.ts'
 import { type Channel, connect } from '../../../src/rpc/client/channel.ts'
-import { allRoles, type Method, type Role } from '../../../src/rpc/server/method.ts'
+import type { Method } from '../../../src/rpc/server/method.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
+import { allRoles, type Role } from '../../../src/wire/x509/roles.ts'
 import { servedMethods } from '../../os/served-methods.ts'
 import { authority, clientCertificate, failure, freePort, identityOf } from './nodes.ts'
 

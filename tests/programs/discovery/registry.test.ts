@@ -145,6 +145,7 @@ test.each([
   ['::ffff:10.5.0.2', [10, 5, 0, 2]],
   ['fd00::2', [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]],
   ['[fd00::2]:4711', [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]],
+  ['[fe80::2%eth0]:4711', [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]],
   ['unix', []],
 ])('the address %s as bytes', (peer, expected) => {
   expect([...addressBytes(peer)]).toEqual(expected)

@@ -29,7 +29,7 @@ async function run(flags: string[], tried: [name: string | number, ...args: stri
   return { status: parseProcessStatus(report.status), tried: report.tried }
 }
 
-const NEWUSER = String(0x10000000)
+const CLONE_NEWUSER = String(0x10000000)
 const onLinux = process.platform === 'linux'
 const asRoot = onLinux && process.getuid?.() === 0
 
@@ -37,8 +37,8 @@ test.skipIf(!onLinux)('a filtered process has no calls that reach beyond what a 
   const { status, tried } = await run(
     [...(asRoot ? ['--caps-keep', 'none'] : []), '--no-new-privs', '--seccomp'],
     [
-      ['unshare', NEWUSER],
-      ['clone', NEWUSER],
+      ['unshare', CLONE_NEWUSER],
+      ['clone', CLONE_NEWUSER],
       ['clone3'],
       ['ptrace', '0'],
       ['init_module'],
@@ -64,7 +64,7 @@ test.skipIf(!onLinux)('a filtered process has no calls that reach beyond what a 
 })
 
 test.skipIf(!asRoot)('a capability that is kept brings its calls', async () => {
-  const tried: Parameters<typeof run>[1] = [['unshare', NEWUSER], ['chroot']]
+  const tried: Parameters<typeof run>[1] = [['unshare', CLONE_NEWUSER], ['chroot']]
   expect((await run(['--caps-keep', 'sys_chroot', '--no-new-privs', '--seccomp'], tried)).tried).toEqual(['EPERM', 'EFAULT'])
   expect((await run(['--caps-keep', 'none', '--no-new-privs', '--seccomp'], tried)).tried).toEqual(['EPERM', 'EPERM'])
 })

@@ -187,7 +187,7 @@ const clients: Record<string, () => Client | Promise<Client>> = {
 function overUdp(port: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const socket = createSocket('udp4')
-  const timer = setTimeout(() => reject(new Error('no answer')), 500)
+  const timer = setTimeout(() => reject(new Error('no answer')), 100)
   socket.on('error', reject)
   socket.on('message', resolve)
   socket.send(query, port, '127.0.0.1')

@@ -12,6 +12,7 @@ import { start } from '../../../src/programs/init/start.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { withRetries } from '../../../src/timing/retry.ts'
 import { config } from '../../os/config/machine.ts'
+import { shortenDelays } from '../../support/short-delays.ts'
 import { machineModules } from './sandbox-devices.ts'
 import type { Hardware } from './sandbox-hardware.ts'
 import { connected, sandboxKernel } from './sandbox-kernel.ts'
@@ -35,21 +36,15 @@ export const changedConfiguration = config(
   ),
 )
 
-/** What controllers try again after some seconds is tried at once; their regular looks, a minute apart, stay as they are. */
-const realTimeout = globalThis.setTimeout
-const shortened = (run: () => void, delay = 0, ...rest: []) =>
-  realTimeout(run, delay >= 1_000 && delay <= 20_000 ? delay / 100 : delay, ...rest)
-
 /** The preamble of each file of tests with such nodes: a folder until its end, and a record of unhandled rejections. */
 export function useSandbox(): void {
+  shortenDelays()
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'ichor-init-'))
-    globalThis.setTimeout = shortened as typeof setTimeout
     process.on('unhandledRejection', note)
     process.on('uncaughtException', note)
   })
   afterAll(() => {
-    globalThis.setTimeout = realTimeout
     process.off('unhandledRejection', note)
     process.off('uncaughtException', note)
     rmSync(folder, { recursive: true })

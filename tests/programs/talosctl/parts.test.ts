@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { TarError, tarEntries } from '../../../src/programs/talosctl/archive/tar-reader.ts'
 import { dialAddress, parseEndpoint } from '../../../src/programs/talosctl/endpoint.ts'
 import { UsageError } from '../../../src/programs/talosctl/failure.ts'
 import { duration } from '../../../src/programs/talosctl/flags.ts'
@@ -9,7 +8,6 @@ import { parseTemplate } from '../../../src/programs/talosctl/output/jsonpath.ts
 import { table } from '../../../src/programs/talosctl/output/table.ts'
 import { goDuration, humanSize, longTime } from '../../../src/programs/talosctl/output/units.ts'
 import { parseTalosconfig } from '../../../src/programs/talosctl/talosconfig/talosconfig.ts'
-import { runs } from '../../support/runs.ts'
 
 test('columns are as wide as their widest cell and three more, the last one is not padded', () => {
   expect(
@@ -114,33 +112,6 @@ test('any text is a template or a usage error', () => {
         expect(error).toBeInstanceOf(UsageError)
       }
     }),
-  )
-})
-
-async function read(bytes: Uint8Array, size = 700): Promise<string[]> {
-  const names: string[] = []
-  const chunks = async function* () {
-    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
-  }
-  for await (const { name } of tarEntries(chunks())) names.push(name)
-  return names
-}
-
-const archive = () => Bun.spawnSync(['tar', '-c', '--format=gnu', '-C', import.meta.dir, 'peer.ts', 'parts.test.ts']).stdout
-
-test('an archive is read whatever the chunks', async () => {
-  for (const size of [1, 511, 512, 100_000]) expect(await read(archive(), size)).toEqual(['peer.ts', 'parts.test.ts'])
-})
-
-test('a damaged archive is an archive or a TarError', async () => {
-  const good = archive()
-  await fc.assert(
-    fc.asyncProperty(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length), async (at, byte, length) => {
-      const bad = Buffer.from(good.subarray(0, length))
-      if (at < bad.length) bad[at] = byte
-      await read(bad).catch((error) => expect(error).toBeInstanceOf(TarError))
-    }),
-    { numRuns: runs(60) },
   )
 })
 

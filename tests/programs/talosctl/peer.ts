@@ -12,8 +12,9 @@ import type { Io } from '../../../src/programs/talosctl/io.ts'
 import { run } from '../../../src/programs/talosctl/talosctl.ts'
 import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
 import { messageType, methodShape } from '../../../src/rpc/schema.ts'
-import type { Context, Method, Role } from '../../../src/rpc/server/method.ts'
+import type { Context, Method } from '../../../src/rpc/server/method.ts'
 import { serveTls } from '../../../src/rpc/server/server.ts'
+import type { Role } from '../../../src/wire/x509/roles.ts'
 import { brief } from './text-io.ts'
 
 const ca = newCA({ subject: { organizations: ['talos'] } })

@@ -86,14 +86,14 @@ for (const name of ['stats', 'stats-k']) {
 }
 
 test('mounts show gigabytes, percent and leave out what has no size', async () => {
-  const GB = 1e9
+  const gigabyte = 1e9
   const method = unary('machine.MachineService/Mounts', readers, () => ({
     messages: [
       {
         stats: [
-          { filesystem: '/dev/vda', size: 270.55 * GB, available: 60.52 * GB, mountedOn: '/' },
+          { filesystem: '/dev/vda', size: 270.55 * gigabyte, available: 60.52 * gigabyte, mountedOn: '/' },
           { filesystem: 'proc', size: 0, available: 0, mountedOn: '/proc' },
-          { filesystem: 'tmpfs', size: 0.07 * GB, available: 0.07 * GB, mountedOn: '/dev' },
+          { filesystem: 'tmpfs', size: 0.07 * gigabyte, available: 0.07 * gigabyte, mountedOn: '/dev' },
         ],
       },
     ],

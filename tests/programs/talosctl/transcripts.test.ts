@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { Cluster } from '../../../src/programs/talosctl/cluster.ts'
-import { build, commands } from '../../../src/programs/talosctl/talosctl.ts'
+import { commands } from '../../../src/programs/talosctl/command-table.ts'
+import { build } from '../../../src/programs/talosctl/talosctl.ts'
 import { textIo } from './peer.ts'
 
 const folder = join(import.meta.dir, '../../transcripts/node')
@@ -17,6 +18,10 @@ const elsewhere = new Set([
   'events', // tests/cluster/api.story.ts, as they come
   'cluster create', // every story
   'cluster create qemu', // tests/vm
+  'conformance kubernetes', // tests/conformance/smoke.story.ts
+  'rotate-ca', // tests/cluster/trust.story.ts
+  'rotate service-account-key', // tests/rotation/keys.story.ts
+  'rotate secretbox-key',
   'config endpoint', // tests/programs/talosctl/commands/config/config.test.ts
   'config node',
   'config-history list', // tests/cluster/config.story.ts

@@ -6,6 +6,7 @@ import { DecodeError } from '../../../wire/decode-error.ts'
 import { type Dhcp4Message, dhcp4Ports, dhcp4Type, readDhcp4, writeDhcp4 } from '../../../wire/dhcp/dhcp4.ts'
 import { Dhcp4Options, dhcp4Option, optionAddresses, optionNumber } from '../../../wire/dhcp/dhcp4-options.ts'
 import { readDatagram, writeDatagram } from '../../../wire/packet/datagram.ts'
+import { isIPv6 } from '../../../wire/prefix.ts'
 import type { ClusterRecord } from '../layout.ts'
 import { macOf } from '../node-address.ts'
 
@@ -48,7 +49,7 @@ function settings({ network }: ClusterRecord): [number, Uint8Array][] {
     [dhcp4Option.leaseTime, optionNumber(leaseTime, 4)],
     [dhcp4Option.subnetMask, optionNumber(mask, 4)],
     [dhcp4Option.routers, optionAddresses(network.gateway)],
-    [dhcp4Option.nameServers, optionAddresses(...network.nameservers.filter((address) => !address.includes(':')))],
+    [dhcp4Option.nameServers, optionAddresses(...network.nameservers.filter((address) => !isIPv6(address)))],
     [dhcp4Option.mtu, optionNumber(network.mtu, 2)],
   ]
 }

@@ -41,8 +41,9 @@ export interface MachineRun extends Pick<SupervisedRun, 'console' | 'signal' | '
   directory: string
 }
 
-const STOP_TIMEOUT = 30_000
-const MIB = 1024 * 1024
+/** Milliseconds for a shutdown: pods have 30 s by default. */
+const stopTimeout = 75_000
+const mib = 1024 * 1024
 
 /** Runs the machine until it is shut down from inside or the signal aborts. */
 export function runMachine(run: MachineRun): Promise<void> {
@@ -98,7 +99,7 @@ async function runOnce(run: MachineRun, cgroup: string, running: () => void): Pr
 async function powerOff(child: ChildProcess, control: Control): Promise<void> {
   const gone = once(child, 'exit')
   control.pressPower()
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT)
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeout)
   await gone
   clearTimeout(timer)
 }
@@ -119,7 +120,7 @@ function machineOf({ cluster, machines, node, directory }: MachineRun): VirtualM
   return {
     name: node.name,
     cpus: Math.max(1, Math.round(node.cpus / 1000)),
-    memory: Math.floor(node.memory / MIB),
+    memory: Math.floor(node.memory / mib),
     accelerator: machines.accelerator,
     firmware: machines.firmware === 'bios' ? { kind: 'bios' } : machineFirmware(join(paths.disk, 'variables.fd'), machines.secureBoot),
     disks,
@@ -160,10 +161,10 @@ export function isInstalled(file: string): boolean {
   try {
     const { size } = fstatSync(fd)
     const stretch = (offset: number) => {
-      const bytes = new Uint8Array(MIB)
-      return { offset, bytes: bytes.subarray(0, readSync(fd, bytes, 0, MIB, offset)) }
+      const bytes = new Uint8Array(mib)
+      return { offset, bytes: bytes.subarray(0, readSync(fd, bytes, 0, mib, offset)) }
     }
-    const { partitions } = readTable(viewOf(size, [stretch(0), stretch(Math.max(0, size - MIB))]), 512)
+    const { partitions } = readTable(viewOf(size, [stretch(0), stretch(Math.max(0, size - mib))]), 512)
     return partitions.some(({ name }) => name === 'META')
   } catch (error) {
     if (error instanceof DecodeError) return false

@@ -1,5 +1,5 @@
 import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
-import { drain, setSchedulable } from '../../../kube/drain.ts'
+import { DrainTimeout, drain, uncordon } from '../../../kube/drain.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
@@ -7,36 +7,52 @@ import { fetchKubeconfig } from '../kubeconfig-fetch.ts'
 import { specOf } from '../resource/definition.ts'
 import { NodeProgress, type ProgressMode } from './progress.ts'
 
-/** Drains the Kubernetes nodes of the named machines; the returned function lets pods come again. */
+/**
+ * Drains the Kubernetes nodes of the named machines. The returned function lets pods come again to those that this cordoned: the
+ * others were cordoned by somebody else. With `force` pods that have not left in time are left to the shutdown of their node.
+ */
 export async function drainNodes(
   io: Io,
   cluster: Cluster,
   nodes: readonly string[],
-  { timeout, progress }: { timeout: number; progress?: ProgressMode | undefined },
+  { timeout, progress, force = false }: { timeout: number; progress?: ProgressMode | undefined; force?: boolean | undefined },
 ): Promise<() => Promise<void>> {
   const client = kubeClient(accessOf(parseKubeconfig(await fetchKubeconfig(cluster, await aControlPlane(cluster, nodes[0])))))
   const shown = new NodeProgress(io, progress ?? 'auto')
   const known = new Map<string, string>()
   for (const node of nodes) known.set(node, await nodename(cluster, node))
-  await Promise.all(
-    [...known].map(async ([node, name]) => {
-      await drain(client, name, { timeout, signal: io.signal, report: (state) => shown.update(node, `draining, ${state}`) })
-      shown.update(node, 'drained')
-    }),
-  )
-  return async () => {
+  const cordoned: string[] = []
+  const readmit = async () => {
     try {
-      await withRetries(io, () => readmit(client, [...known.values()]))
+      if (cordoned.length > 0) await withRetries(io, () => uncordonAll(client, cordoned))
     } finally {
       client.close()
     }
   }
+  const outcomes = await Promise.allSettled(
+    [...known].map(async ([node, name]) => {
+      const report = (state: string) => shown.update(node, `draining, ${state}`)
+      const note = (byThis: boolean) => (byThis ? cordoned.push(name) : undefined)
+      await drain(client, name, { timeout, signal: io.signal, report, cordoned: note }).catch((error) => {
+        if (!force || !(error instanceof DrainTimeout)) throw error
+        shown.update(node, error.message)
+      })
+      shown.update(node, 'drained')
+    }),
+  )
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+  if (failed) {
+    // Nothing is taken down, so all nodes stay in use.
+    await readmit()
+    throw failed.reason
+  }
+  return readmit
 }
 
-async function readmit(client: KubeClient, names: readonly string[]): Promise<void> {
+async function uncordonAll(client: KubeClient, names: readonly string[]): Promise<void> {
   const { items } = await client.list(core.node)
   const present = items.map(({ metadata }) => metadata.name)
-  for (const name of names) if (present.includes(name)) await setSchedulable(client, name, true)
+  for (const name of names) if (present.includes(name)) await uncordon(client, name)
 }
 
 /** The API server may be on the node that was rebooted: it is given time to come back. */

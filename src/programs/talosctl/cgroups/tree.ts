@@ -1,5 +1,5 @@
 /** Control groups of a node as a tree (version 2), read from an archive of /sys/fs/cgroup. */
-import type { TarEntry } from '../archive/tar-reader.ts'
+import type { TarEntry } from '../../../wire/tar/read.ts'
 
 /** One group: the texts of its files by name, and the groups below it. */
 export interface Group {

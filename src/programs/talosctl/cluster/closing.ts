@@ -12,8 +12,12 @@ export function maintenance(io: Io, { nodes, name }: ClusterRecord): void {
   io.stderr.write(`\nthe machines of cluster "${name}" start up to maintenance and wait for their configuration:\n${lines.join('\n')}\n`)
 }
 
-/** How to go on: where things are, and three commands as they can be typed here. */
-export function closing(io: Io, record: ClusterRecord, progress: Progress | undefined): void {
+/** How to go on: where things are, and commands as they can be typed here; kubectl only if its configuration was written. */
+export function closing(
+  io: Io,
+  record: ClusterRecord,
+  { progress, kubeconfig }: { progress?: Progress | undefined; kubeconfig: boolean },
+): void {
   const { network, kubernetes, machineApi } = record
   const first = record.nodes[0]
   const talosctl = callable('talosctl')
@@ -26,7 +30,8 @@ export function closing(io: Io, record: ClusterRecord, progress: Progress | unde
       '',
       'try next:',
       `  ${talosctl} -n ${first?.ip} services`,
-      `  ${callable('kubectl')} get nodes`,
+      // A kubeconfig that was left alone leads to another cluster, or to none.
+      ...(kubeconfig ? [`  ${callable('kubectl')} get nodes`] : []),
       `  ${talosctl} cluster show --name ${record.name}`,
       '',
     ].join('\n'),

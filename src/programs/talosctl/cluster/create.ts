@@ -28,7 +28,7 @@ import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host/ports.ts'
 import { checkNetwork, checkPorts } from './host/preflight.ts'
-import { API_PORT, awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, nodeState } from './node-api.ts'
+import { awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, machineApiPort, nodeState } from './node-api.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './plan/configs.ts'
 import { checkKubernetesVersion } from './plan/kubernetes-version.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan/plan.ts'
@@ -56,7 +56,7 @@ export interface CreateOptions {
   yes: boolean
 }
 
-const TIMEOUTS = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
+const timeouts = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
 
 /** Creates a cluster, or brings an existing one to the requested state. */
 export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
@@ -71,7 +71,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   const unlock = holdCluster(directory)
   try {
     const progress = new Progress(io)
-    const waitTimeout = options.waitTimeout ?? (record.machines?.accelerator === 'tcg' ? TIMEOUTS.emulated : TIMEOUTS.usual)
+    const waitTimeout = options.waitTimeout ?? (record.machines?.accelerator === 'tcg' ? timeouts.emulated : timeouts.usual)
     const abort = AbortSignal.any([io.signal, AbortSignal.timeout(waitTimeout)])
     const change = present ? planChange(record, withPresentCounts(options, record)) : { added: [], removed: [] }
     if (present) {
@@ -80,7 +80,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     }
     if (present && change.added.length + change.removed.length === 0 && (await isComplete(record, options))) {
       io.stderr.write(`cluster "${record.name}" is running with ${describe(record.nodes)}\n`)
-      return closing(io, record, undefined)
+      return closing(io, record, { kubeconfig: options.kubeconfig })
     }
     await confirmRemoval(io, options, change.removed)
     openJournal(directory)
@@ -100,7 +100,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     progress.line(`client configuration: context "${context}" in ${file}`)
     if (request.machines?.unconfigured) return maintenance(io, remaining)
     await settle(io, directory, remaining, configs, { ...options, waitTimeout }, progress, abort)
-    closing(io, remaining, progress)
+    closing(io, remaining, { progress, kubeconfig: options.kubeconfig })
   } catch (error) {
     throw existsSync(join(directory, 'secrets.yaml')) ? withWayOut(error as Error, request) : error
   } finally {
@@ -112,7 +112,7 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
 function withWayOut(error: Error, { name }: ClusterRequest): Error {
   if (error instanceof UsageError) return error
   const text = `${error.message}\nthe cluster is kept as it is: go on with the same command, or take it away with "talosctl cluster destroy --name ${name}"`
-  return Object.assign(new Error(text, { cause: error }), { code: (error as NodeJS.ErrnoException).code })
+  return Object.assign(new Error(text, { cause: error }), 'code' in error && { code: error.code })
 }
 
 async function newCluster(io: Io, { request, configs, requested }: CreateOptions): Promise<ClusterRecord> {
@@ -145,9 +145,9 @@ async function isComplete(record: ClusterRecord, { request, kubeconfig, configs 
   if (!isRunning(directory) || !existsSync(clusterPaths(directory).secrets)) return false
   if (kubeconfig && !hasMergedKubeconfig(directory)) return false
   const { credentials } = await provideConfigs(directory, record, configs)
-  const signal = AbortSignal.timeout(TIMEOUTS.state)
+  const signal = AbortSignal.timeout(timeouts.state)
   const states = await Promise.all(
-    record.nodes.map(({ ip }) => nodeState({ address: `${ip}:${API_PORT}`, credentials, signal }).catch(() => undefined)),
+    record.nodes.map(({ ip }) => nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal }).catch(() => undefined)),
   )
   return states.every((state) => state?.stage === 'running' && state.ready)
 }

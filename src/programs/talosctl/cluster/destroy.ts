@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { failedWith } from '../../../wire/errno.ts'
 import { Journal, type JournalEntry } from '../../node-supervisor/journal.ts'
 import { clusterPaths } from '../../node-supervisor/layout.ts'
 import { type Leftover, undo } from './undo.ts'
@@ -46,7 +47,7 @@ function mark(file: string): void {
   try {
     writeFileSync(file, '', { mode: 0o600 })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+    if (!failedWith(error, 'ENOSPC')) throw error
   }
 }
 

@@ -20,7 +20,7 @@ export async function awaitHealth(io: Io, record: ClusterRecord, configs: Config
   const ips = (role: string) => record.nodes.filter((node) => node.role === role).map(({ ip }) => ip)
   const cluster = new Cluster(io, { endpoints: ips('controlplane'), nodes: [], tls: configs.credentials, source: 'cluster create' })
   const view = clusterView(cluster, { controlPlanes: ips('controlplane'), workers: ips('worker') })
-  const steps = healthSteps().filter(({ name }) => wait.readiness || !name.endsWith('to report ready'))
+  const steps = healthSteps().filter(({ needsReadyNodes }) => wait.readiness || !needsReadyNodes)
   try {
     await progress.phase('health', (detail) =>
       run(steps, view, {

@@ -8,10 +8,10 @@ import { messageOf } from '../../../wire/error-message.ts'
 import { type NodeRecord, nodePaths } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
-import { API_PORT, type Credentials, resetNode } from './node-api.ts'
+import { type Credentials, machineApiPort, resetNode } from './node-api.ts'
 
-const LOOK = 50
-const DRAIN_TIMEOUT = 30_000
+const lookInterval = 50
+const drainTimeout = 30_000
 
 /** What leaving takes. */
 export interface Leaving {
@@ -33,10 +33,10 @@ export async function leaveCluster({ directory, node, credentials, kubeconfig, s
       report('drain')
       await moveAway(client, node.name, signal, report)
       report('reset')
-      await resetNode(`${node.ip}:${API_PORT}`, credentials, signal)
+      await resetNode(`${node.ip}:${machineApiPort}`, credentials, signal)
       while (!isDown(directory)) {
         if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
-        await Bun.sleep(LOOK)
+        await Bun.sleep(lookInterval)
       }
     }
     await absentIsFine(client.delete(core.node, node.name))
@@ -53,7 +53,7 @@ function isDown(directory: string): boolean {
 /** Pods that cannot be evicted in time do not keep a node: its removal was requested. */
 async function moveAway(client: KubeClient, name: string, signal: AbortSignal, report: (what: string) => void): Promise<void> {
   try {
-    await absentIsFine(drain(client, name, { timeout: DRAIN_TIMEOUT, interval: 200, signal }))
+    await absentIsFine(drain(client, name, { timeout: drainTimeout, interval: 200, signal }))
   } catch (error) {
     if (signal.aborted) throw error
     report(`drain given up: ${messageOf(error)}`)

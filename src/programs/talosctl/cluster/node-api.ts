@@ -7,8 +7,8 @@ import { messageOf } from '../../../wire/error-message.ts'
 import { sequenceFailure } from '../event.ts'
 
 /** Where the API of a machine listens. */
-export const API_PORT = 50_000
-const RETRY = 50
+export const machineApiPort = 50_000
+const retryInterval = 50
 /** Milliseconds in which a running node answers its state. */
 const stateDeadline = 5_000
 
@@ -43,11 +43,11 @@ export async function configureIfNeeded(ip: string, { credentials, config, insta
   return insist(`node ${ip} takes no configuration`, signal, async () => {
     const why = trouble()
     if (why) throw new HopelessError(why)
-    const { stage } = await nodeState({ address: `${ip}:${API_PORT}`, credentials, signal })
+    const { stage } = await nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal })
     if (stage !== 'maintenance') return false
     const mode = installs ? machine.ApplyConfigurationRequest.Mode.AUTO : machine.ApplyConfigurationRequest.Mode.NO_REBOOT
     const request = { data: Buffer.from(config()), mode }
-    await withChannel(`${ip}:${API_PORT}`, { insecure: true }, (channel) =>
+    await withChannel(`${ip}:${machineApiPort}`, { insecure: true }, (channel) =>
       channel.unary('machine.MachineService/ApplyConfiguration', request, { deadline: 60_000, signal }),
     )
     return true
@@ -144,7 +144,7 @@ export function firstFile(tar: Uint8Array): string {
 }
 
 async function withNode<T>(ip: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
-  return withChannel(`${ip}:${API_PORT}`, credentials, act)
+  return withChannel(`${ip}:${machineApiPort}`, credentials, act)
 }
 
 async function withChannel<T>(address: string, tls: Credentials | { insecure: true }, act: (channel: Channel) => Promise<T>): Promise<T> {
@@ -159,7 +159,7 @@ async function withChannel<T>(address: string, tls: Credentials | { insecure: tr
 
 class HopelessError extends Error {}
 
-const HOPELESS = new Set(['InvalidArgument', 'PermissionDenied', 'Unimplemented', 'AlreadyExists'])
+const hopelessCodes = new Set(['InvalidArgument', 'PermissionDenied', 'Unimplemented', 'AlreadyExists'])
 
 /** Tries again until it works, the signal fires, or trying again is no use. */
 async function insist<T>(failure: string, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
@@ -168,11 +168,11 @@ async function insist<T>(failure: string, signal: AbortSignal, act: () => Promis
       return await act()
     } catch (error) {
       const text = messageOf(error)
-      if (error instanceof HopelessError || (error instanceof RpcError && HOPELESS.has(error.status)))
+      if (error instanceof HopelessError || (error instanceof RpcError && hopelessCodes.has(error.status)))
         throw new Error(`${failure}: ${text}`)
       if (signal.aborted) throw new Error(`${failure}: ${text}`)
     }
-    await Bun.sleep(RETRY)
+    await Bun.sleep(retryInterval)
     if (signal.aborted) throw new Error(`${failure}: ${(signal.reason as Error)?.message ?? 'interrupted'}`)
   }
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSysctl, setSysctl } from '../../../linux/system/sysctl.ts'
 import { clusterCgroup, nodeCgroup } from '../../node-supervisor/cgroup-names.ts'
+import { supervisorMark } from '../../node-supervisor/console-log.ts'
 import { startDiscovery, startGatewaySupervisor, startNodeSupervisor } from '../../node-supervisor/detached.ts'
 import { Journal } from '../../node-supervisor/journal.ts'
 import {
@@ -24,7 +25,7 @@ import { mountImage } from './host/image-mount.ts'
 import { makeBridge, plugMachine, plugNode } from './host/links.ts'
 import { addMasquerade } from './host/masquerade.ts'
 
-const START_TIMEOUT = 15_000
+const startTimeout = 15_000
 
 /** What the nodes share: the root file system, the bridge, the gateway's supervisor and the discovery server. Returns whether nodes reach the outside. */
 export async function provideCluster(directory: string, cluster: ClusterRecord): Promise<{ outside: boolean }> {
@@ -58,7 +59,7 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
   const log = join(paths.directory, 'supervisor.log')
   startNodeSupervisor(paths.directory, journal)
-  for (const end = performance.now() + START_TIMEOUT; running()?.state !== 'running'; await Bun.sleep(10)) {
+  for (const end = performance.now() + startTimeout; running()?.state !== 'running'; await Bun.sleep(10)) {
     const last = running()?.last
     if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
     if (performance.now() > end)
@@ -77,7 +78,7 @@ export function nodeTrouble(directory: string): string | undefined {
 function lastOwnLine(file: string): string {
   if (!existsSync(file)) return ''
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
-  return lines.findLast((line) => !line.startsWith('[supervisor]')) ?? ''
+  return lines.findLast((line) => !line.startsWith(supervisorMark)) ?? ''
 }
 
 /** The last line of a log, or nothing. */

@@ -8,6 +8,7 @@ import { mounts, umount, umountTree } from '../../../linux/fs/mount.ts'
 import { removeNetns } from '../../../linux/net/netns.ts'
 import { removeCgroup } from '../../../linux/process/cgroup.ts'
 import { setSysctl } from '../../../linux/system/sysctl.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { JournalEntry } from '../../node-supervisor/journal.ts'
 import { identify, isAlive, type ProcessIdentity } from '../../node-supervisor/process-identity.ts'
@@ -21,7 +22,7 @@ export interface Leftover {
   reason: string
 }
 
-const ORDER: JournalEntry['kind'][] = [
+const undoOrder: JournalEntry['kind'][] = [
   'program',
   'process',
   'cgroup',
@@ -34,12 +35,12 @@ const ORDER: JournalEntry['kind'][] = [
   'loop',
   'directory',
 ]
-const KILL_TIMEOUT = 5_000
+const killTimeout = 5_000
 
 /** Undoes journal entries, the last made first within each kind. */
 export async function undo(entries: readonly JournalEntry[]): Promise<Leftover[]> {
   const leftovers: Leftover[] = []
-  for (const kind of ORDER) {
+  for (const kind of undoOrder) {
     const same = entries.filter((entry) => entry.kind === kind).reverse()
     const run = async (entry: JournalEntry) => {
       try {
@@ -124,9 +125,9 @@ async function endProcess(identity: ProcessIdentity): Promise<void> {
   try {
     process.kill(identity.pid, 'SIGKILL')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    if (!failedWith(error, 'ESRCH')) throw error
   }
-  for (const end = performance.now() + KILL_TIMEOUT; isAlive(identity) && performance.now() < end; ) await Bun.sleep(5)
+  for (const end = performance.now() + killTimeout; isAlive(identity) && performance.now() < end; ) await Bun.sleep(5)
   if (isAlive(identity)) throw new Error(`process ${identity.pid} does not end`)
 }
 

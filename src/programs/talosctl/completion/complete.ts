@@ -5,10 +5,11 @@
 
 import type { Command, Option } from 'commander'
 import { Cluster } from '../cluster.ts'
+import { commands } from '../command-table.ts'
 import type { Io } from '../io.ts'
 import { talosconfigPaths } from '../talosconfig/path.ts'
 import { readTalosconfig } from '../talosconfig/talosconfig.ts'
-import { build, commands, find, globalOptions } from '../talosctl.ts'
+import { build, find, globalOptions } from '../talosctl.ts'
 import { LiveArgument } from './live-argument.ts'
 import { nodes } from './suggestions.ts'
 

@@ -1,8 +1,8 @@
 /** The dashboard: nodes are watched, keys change the view, and the screen is drawn whenever either has changed. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { background } from '../../../cosi/background.ts'
 import { silent } from '../../../cosi/log.ts'
+import { pause } from '../../../timing/pause.ts'
 import type { Cluster } from '../cluster.ts'
 import { describe } from '../failure.ts'
 import { table } from '../output/table.ts'
@@ -69,8 +69,8 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
       await Promise.all([look, round % seldom === 0 ? watch.identify(5000, signal) : undefined])
       side.turn(view, named[view.node], true)
       draw()
-      const pause = Math.max(round === 0 ? Math.min(1000, interval) : interval, rest * (performance.now() - begun))
-      await sleep(pause, undefined, { signal: AbortSignal.any([signal, hurry.signal]) }).catch(() => {})
+      const delay = Math.max(round === 0 ? Math.min(1000, interval) : interval, rest * (performance.now() - begun))
+      await pause(delay, AbortSignal.any([signal, hurry.signal]))
       if (hurry.signal.aborted) hurry = new AbortController()
     }
   })

@@ -1,7 +1,8 @@
 /** Fills a node's state: figures at every look, streams for what comes by itself. A node that is away is tried again. */
-import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { machine } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { pause } from '../../../timing/pause.ts'
 import type { Cluster } from '../cluster.ts'
 import { describeEvent } from '../event.ts'
 import { describe } from '../failure.ts'
@@ -191,7 +192,7 @@ function push<T>(list: T[], item: T, most: number): void {
 async function withRetries(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     await act().catch(() => {})
-    await sleep(again, undefined, { signal }).catch(() => {})
+    await pause(again, signal)
   }
 }
 

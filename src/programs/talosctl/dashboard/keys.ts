@@ -34,7 +34,7 @@ const sequences: Record<string, Key> = {
   '\u001b[[E': 'f5',
   '\u001b[15~': 'f5',
   '\u001b[17~': 'f6',
-  '\u001b[Z': 'back tab',
+  '\u001b[Z': 'back-tab',
   '\t': 'tab',
   '\u0003': 'quit',
   q: 'quit',
@@ -61,7 +61,7 @@ export function press(view: View, key: Key, nodes: number): View {
   const number = /^f?([1-6])$/.exec(key)?.[1]
   if (number) return turned(view, tabs[Number(number) - 1] ?? 'Summary')
   if (key === '?') return { ...view, help: true }
-  if (key === 'tab' || key === 'back tab') {
+  if (key === 'tab' || key === 'back-tab') {
     const at = tabs.indexOf(view.tab) + (key === 'tab' ? 1 : tabs.length - 1)
     return turned(view, tabs[at % tabs.length] ?? 'Summary')
   }

@@ -1,13 +1,14 @@
 /** Packs a cache into an OCI layout: one image whose single layer holds the files. */
 
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parentEntries } from '../../../oci/layer.ts'
-import { tarEnd, tarHeader, tarPadding } from '../../../oci/tar.ts'
+import { type TarMember, writeTar } from '../../../wire/tar/write.ts'
+import { fileMember } from '../archive/file-member.ts'
 import { digestOf } from './fill.ts'
 
 /** Writes the layout of the cache in `source` to `target`; its digest comes back. */
@@ -49,12 +50,6 @@ export async function packCache(source: string, target: string, platforms: reado
 async function* tarOf(folder: string): AsyncGenerator<Uint8Array> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => relative(folder, join(entry.parentPath, entry.name)))
-  for (const entry of parentEntries(files)) yield tarHeader(entry)
-  for (const path of files.sort()) {
-    const { size } = await stat(join(folder, path))
-    yield tarHeader({ path, type: 'file', mode: 0o644, size })
-    for await (const chunk of createReadStream(join(folder, path))) yield chunk as Uint8Array
-    yield new Uint8Array(tarPadding(size))
-  }
-  yield tarEnd
+  const parents = parentEntries(files).map(({ path, mode }): TarMember => ({ path, type: 'directory', mode }))
+  yield* writeTar([...parents, ...files.sort().map((path) => fileMember(path, join(folder, path)))])
 }

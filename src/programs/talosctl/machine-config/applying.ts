@@ -89,7 +89,7 @@ const ways = ({ mode, dryRun, timeout, confirmWithin, force, confirm }: ApplyFla
   mode: applyModes[mode],
   dryRun: dryRun === true,
   tryTimeout: toDuration(timeout),
-  ...(confirmWithin === undefined ? {} : { confirmWithin: toDuration(confirmWithin) }),
+  ...(confirmWithin !== undefined && { confirmWithin: toDuration(confirmWithin) }),
 })
 
 function printAnswers(io: Io, { dryRun }: ApplyFlags, answers: readonly Answer[]): void {

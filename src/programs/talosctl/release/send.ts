@@ -1,13 +1,12 @@
 /** Installer images that lie on this computer: an OCI layout, as archive or folder, sent to a node through its API. */
 import { createReadStream, existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { tarEnd, tarHeader, tarPadding } from '../../../oci/tar.ts'
+import { writeTar } from '../../../wire/tar/write.ts'
+import { fileMember } from '../archive/file-member.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { humanSize } from '../output/units.ts'
-
-const chunk = 1 << 20
 
 /** Whether an image is named by a path of this computer rather than by a reference. */
 export function isLocal(image: string): boolean {
@@ -19,7 +18,7 @@ export async function sendImage(io: Io, cluster: Cluster, node: string | undefin
   if (!isLocal(image)) return image
   if (!existsSync(image)) throw new UsageError(`image "${image}" is not on this computer`)
   const folder = lstatSync(image).isDirectory()
-  const parts = () => (folder ? folderAsTar(image) : createReadStream(image, { highWaterMark: chunk }))
+  const parts = () => (folder ? folderAsTar(image) : createReadStream(image, { highWaterMark: 1 << 20 }))
   const hash = new Bun.CryptoHasher('sha256')
   for await (const part of parts()) hash.update(part as Uint8Array)
   const sha256 = hash.digest('hex')
@@ -44,19 +43,11 @@ export async function sendImage(io: Io, cluster: Cluster, node: string | undefin
 }
 
 /** The files of an OCI layout as the archive that nodes take. */
-async function* folderAsTar(folder: string): AsyncGenerator<Uint8Array> {
+function folderAsTar(folder: string): AsyncGenerator<Uint8Array, void> {
   if (!existsSync(join(folder, 'index.json'))) throw new UsageError(`folder "${folder}" is no OCI layout: it has no "index.json"`)
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(folder.length).replace(/^\//, ''))
     .sort()
-  for (const name of names) {
-    const path = join(folder, name)
-    const { size } = lstatSync(path)
-    yield tarHeader({ path: name, type: 'file', mode: 0o644, size })
-    for await (const part of createReadStream(path, { highWaterMark: chunk })) yield part as Uint8Array
-    const padding = tarPadding(size)
-    if (padding) yield new Uint8Array(padding)
-  }
-  yield tarEnd
+  return writeTar(names.values().map((name) => fileMember(name, join(folder, name))))
 }

@@ -71,7 +71,7 @@ export function toObject(resource: cosi.resource.Resource, node: string, event?:
   if (Object.keys(meta?.labels ?? {}).length > 0) metadata.labels = asRead(meta?.labels ?? {})
   if (Object.keys(meta?.annotations ?? {}).length > 0) metadata.annotations = asRead(meta?.annotations ?? {})
   if (meta?.finalizers.length) metadata.finalizers = meta.finalizers
-  return { metadata, spec: specOf(resource) ?? null, node, ...(event ? { event } : {}) }
+  return { metadata, spec: specOf(resource) ?? null, node, ...(event && { event }) }
 }
 
 function specLines(yaml: string): string[] {

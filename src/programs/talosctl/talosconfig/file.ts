@@ -1,9 +1,12 @@
 /** The client configuration as a file that is changed: what is not touched stays as it was written, comments too. */
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Document, isMap, parseDocument } from 'yaml'
+import { codeOf } from '../../../wire/errno.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { readTextIfThere } from '../read-text.ts'
 import { podTalosconfig, talosconfigPaths } from './path.ts'
 import { type Context, parseTalosconfig, type Talosconfig } from './talosconfig.ts'
 
@@ -17,13 +20,7 @@ export interface TalosconfigFile {
 /** Opens the file the flags and the environment name; one that is not there yet is empty. */
 export async function openTalosconfig(io: Pick<Io, 'env'>, flag?: string): Promise<TalosconfigFile> {
   const [path = ''] = talosconfigPaths(flag, io.env).filter((candidate) => candidate !== podTalosconfig)
-  let text = ''
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT') throw new UsageError(`read "${path}": ${code}`)
-  }
+  const text = (await readTextIfThere(path)) ?? ''
   const config = await parseTalosconfig(text, `"${path}"`)
   const document = parseDocument(text)
   const empty = new Document({ context: '', contexts: {} })
@@ -40,7 +37,7 @@ export async function saveTalosconfig({ path, document }: TalosconfigFile): Prom
     await rename(temporary, path)
   } catch (error) {
     await rm(temporary, { force: true })
-    throw new UsageError(`write "${path}": ${(error as NodeJS.ErrnoException).code ?? error}`)
+    throw new UsageError(`write "${path}": ${codeOf(error)}`)
   }
 }
 

@@ -1,7 +1,8 @@
 /** The client configuration: contexts, each with endpoints, nodes and credentials (base64 of PEM). */
 
-import { readFile } from 'node:fs/promises'
+import { isObject } from '../../../document/is-object.ts'
 import { UsageError } from '../failure.ts'
+import { readTextIfThere } from '../read-text.ts'
 
 /** One cluster as a client sees it. */
 export interface Context {
@@ -46,15 +47,8 @@ async function yaml(text: string, name: string): Promise<unknown> {
 /** The first of the files that exists, parsed; nothing when none does. */
 export async function readTalosconfig(paths: readonly string[]): Promise<{ path: string; config: Talosconfig } | undefined> {
   for (const path of paths) {
-    let text: string
-    try {
-      text = await readFile(path, 'utf8')
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      if (code === 'ENOENT' || code === 'ENOTDIR') continue
-      throw new UsageError(`read "${path}": ${code}`)
-    }
-    return { path, config: await parseTalosconfig(text, `"${path}"`) }
+    const text = await readTextIfThere(path)
+    if (text !== undefined) return { path, config: await parseTalosconfig(text, `"${path}"`) }
   }
   return undefined
 }
@@ -72,10 +66,6 @@ function context(value: unknown, where: string): Context {
     cluster: string(value.cluster, `${where}.cluster`),
     auth: isObject(value.auth) ? (value.auth as Context['auth']) : undefined,
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function string(value: unknown, where: string): string | undefined {

@@ -63,7 +63,7 @@ const resetting = (error?: string): Method[] => [
   serverStream('machine.MachineService/Events', ['os:reader'], async function* ({ withActorId }) {
     const phase = packAny('machine.PhaseEvent', { phase: 'leave', action: 0 }, 'talos/runtime/')
     yield { id: '1', actorId: withActorId, data: phase }
-    const end = { sequence: 'reset', action: 2, ...(error === undefined ? {} : { error: { message: error } }) }
+    const end = { sequence: 'reset', action: 2, ...(error !== undefined && { error: { message: error } }) }
     yield { id: '2', actorId: withActorId, data: packAny('machine.SequenceEvent', end, 'talos/runtime/') }
   }),
 ]

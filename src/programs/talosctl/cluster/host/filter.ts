@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-const TIMEOUT = 10_000
+const commandTimeout = 10_000
 
 /** The rules for a bridge: into the host, out of the bridge, onto it. */
 export function rulesFor(bridge: string): string[][] {
@@ -42,7 +42,7 @@ export async function forgetBridge(iptables: string, bridge: string): Promise<vo
 
 function run(command: string, args: string[]): Promise<number> {
   return new Promise((resolve) => {
-    const child = spawn(command, ['-w', ...args], { stdio: 'ignore', timeout: TIMEOUT })
+    const child = spawn(command, ['-w', ...args], { stdio: 'ignore', timeout: commandTimeout })
     child.once('error', () => resolve(127))
     child.once('exit', (code) => resolve(code ?? 1))
   })

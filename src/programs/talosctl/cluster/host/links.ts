@@ -9,7 +9,7 @@ import type { ClusterRecord, NodeRecord } from '../../../node-supervisor/layout.
 import { macOf } from '../../../node-supervisor/node-address.ts'
 import { parseCidr } from './cidr.ts'
 
-const NODE_LINK = 'eth0'
+const nodeLink = 'eth0'
 
 /** Makes the bridge with its address; one that is there is left as it is. */
 export function makeBridge({ network }: ClusterRecord, journal: Journal): void {
@@ -39,14 +39,14 @@ export function plugNode({ network }: ClusterRecord, node: NodeRecord, netns: st
     host.addVeth({
       name: node.link,
       mtu: network.mtu,
-      peer: { name: NODE_LINK, mtu: network.mtu, hardwareAddress: macOf(node.ip) },
+      peer: { name: nodeLink, mtu: network.mtu, hardwareAddress: macOf(node.ip) },
       peerNetns: netns,
     })
   }
   host.setLink(node.link, { master: host.indexOf(network.bridge), up: true })
   using inside = openNetwork({ netns })
   inside.setLink('lo', { up: true })
-  const link = inside.indexOf(NODE_LINK)
+  const link = inside.indexOf(nodeLink)
   inside.addAddress({ link, address: `${node.ip}/${parseCidr(network.cidr).bits}` })
   inside.setLink(link, { up: true })
   inside.putRoute({ gateway: network.gateway, link })

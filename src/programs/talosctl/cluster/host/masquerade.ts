@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-const TIMEOUT = 10_000
+const commandTimeout = 10_000
 
 /** Hides a cluster's addresses behind the host's; false when there is no nftables, so that nodes stay among themselves. */
 export async function addMasquerade(table: string, cidr: string, rootfs: string): Promise<boolean> {
@@ -55,7 +55,7 @@ async function nft(rules: string, rootfs: string | undefined): Promise<number> {
 
 function run(command: string, args: string[], input: string): Promise<number | undefined> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], timeout: TIMEOUT })
+    const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'ignore'], timeout: commandTimeout })
     child.once('error', () => resolve(undefined))
     child.once('exit', (code) => resolve(code ?? 1))
     child.stdin.on('error', () => {})

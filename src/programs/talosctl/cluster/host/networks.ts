@@ -1,24 +1,23 @@
 import { networkInterfaces } from 'node:os'
-import { type Cidr, formatCidr, networkOf, overlap, parseCidr } from './cidr.ts'
+import { formatPrefix, masked, overlaps, type Prefix, parsePrefix } from '../../../../wire/prefix.ts'
+import { parseCidr } from './cidr.ts'
 
 /** A network this host is in already. */
 export interface HostNetwork {
   link: string
-  cidr: Cidr
+  cidr: Prefix
 }
 
 /** The networks of this host's interfaces, IPv4 only. */
 export function hostNetworks(): HostNetwork[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
-    addresses
-      .filter(({ family, cidr }) => family === 'IPv4' && cidr !== null)
-      .map(({ address, cidr }) => ({ link, cidr: networkOf(address, Number(cidr?.split('/')[1])) })),
+    addresses.flatMap(({ family, cidr }) => (family === 'IPv4' && cidr !== null ? [{ link, cidr: masked(parsePrefix(cidr)) }] : [])),
   )
 }
 
 /** The first network in use that a wanted one shares addresses with. */
-export function clash(wanted: Cidr, used: readonly HostNetwork[]): HostNetwork | undefined {
-  return used.find(({ cidr }) => overlap(wanted, cidr))
+export function clash(wanted: Prefix, used: readonly HostNetwork[]): HostNetwork | undefined {
+  return used.find(({ cidr }) => overlaps(wanted, cidr))
 }
 
 /** A network that nobody uses, to be named in the refusal of another. */
@@ -26,7 +25,7 @@ export function freeNetwork(used: readonly HostNetwork[]): string | undefined {
   for (let second = 5; second < 256; second++) {
     const candidate = parseCidr(`10.${second}.0.0/24`)
     // Pods and services have their own ranges, which a node's address must not lie in.
-    if (second !== 96 && second !== 244 && !clash(candidate, used)) return formatCidr(candidate)
+    if (second !== 96 && second !== 244 && !clash(candidate, used)) return formatPrefix(candidate)
   }
   return undefined
 }

@@ -5,16 +5,17 @@ import { join } from 'node:path'
 import { mounts } from '../../../../linux/fs/mount.ts'
 import { hasWireguard } from '../../../../linux/net/wireguard.ts'
 import { hierarchy } from '../../../../linux/process/cgroup.ts'
+import { formatPrefix, type Prefix } from '../../../../wire/prefix.ts'
 import { type ClusterRecord, readCluster } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
-import { type Cidr, formatCidr, parseCidr } from './cidr.ts'
+import { parseCidr } from './cidr.ts'
 import type { ExposedPort } from './exposed-ports.ts'
 import { clash, freeNetwork, hostNetworks } from './networks.ts'
 import { isFree } from './ports.ts'
 
-const GIB = 1024 ** 3
+const gib = 1024 ** 3
 // A node's first start writes under 1 GiB: images that were pulled, etcd, logs.
-const DISK_PER_NODE = 1 * GIB
+const diskPerNode = 1 * gib
 
 /** Containers need root. */
 export function checkRoot(uid = process.geteuid?.() ?? 0, platform: string = process.platform): void {
@@ -69,9 +70,9 @@ export function checkDisk(state: string, nodes: number): void {
   }
   const { bavail, bsize } = statfsSync(state)
   const free = Number(bavail) * Number(bsize)
-  const wanted = nodes * DISK_PER_NODE
+  const wanted = nodes * diskPerNode
   if (free < wanted) {
-    const short = (bytes: number) => `${(bytes / GIB).toFixed(1)} GiB`
+    const short = (bytes: number) => `${(bytes / gib).toFixed(1)} GiB`
     throw new UsageError(
       `"${state}" has ${short(free)} free, ${nodes} nodes need ${short(wanted)}: make room, or name another folder with --state`,
     )
@@ -79,7 +80,7 @@ export function checkDisk(state: string, nodes: number): void {
 }
 
 /** The network must not be in use; a default one that is in use is replaced by a free one. */
-export function checkNetwork(wanted: Cidr, state: string, requested: boolean): Cidr {
+export function checkNetwork(wanted: Prefix, state: string, requested: boolean): Prefix {
   const others = clusters(state).map((cluster) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cluster.network.cidr) }))
   const used = [...others, ...hostNetworks()]
   const taken = clash(wanted, used)
@@ -87,7 +88,7 @@ export function checkNetwork(wanted: Cidr, state: string, requested: boolean): C
   const free = freeNetwork(used)
   if (!requested && free) return parseCidr(free)
   throw new UsageError(
-    `network ${formatCidr(wanted)} overlaps ${formatCidr(taken.cidr)} of ${taken.link}: choose another${free ? `, such as --cidr ${free}` : ' with --cidr'}`,
+    `network ${formatPrefix(wanted)} overlaps ${formatPrefix(taken.cidr)} of ${taken.link}: choose another${free ? `, such as --cidr ${free}` : ' with --cidr'}`,
   )
 }
 

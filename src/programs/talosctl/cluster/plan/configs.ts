@@ -162,9 +162,9 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     registryMirrors: Object.fromEntries([...mirrors].map(([registry, entries]) => [registry, entries.map(({ endpoint }) => endpoint)])),
     nameservers: network.nameservers,
     discovery: discovery !== undefined,
-    ...(discovery ? { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` } : {}),
+    ...(discovery && { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` }),
     kubespan: request.kubespan === true,
-    ...(request.cniUrl ? { cni: { name: 'custom' as const, urls: [request.cniUrl] } } : {}),
+    ...(request.cniUrl && { cni: { name: 'custom' as const, urls: [request.cniUrl] } }),
   }
 }
 

@@ -2,8 +2,8 @@ import net from 'node:net'
 import { defaultImages, kubernetesVersion } from '../../../../os/k8s/images.ts'
 import { UsageError } from '../../failure.ts'
 
-const SUPPORTED_MINORS = 6
-const REACH_TIMEOUT = 4_000
+const supportedMinors = 6
+const reachTimeout = 4_000
 
 /** Refuses a version that is no version, too old or new, or neither inside the root file system nor to be had from a registry. */
 export async function checkKubernetesVersion(version: string, mirrored: readonly string[], reach = canConnect): Promise<void> {
@@ -12,9 +12,9 @@ export async function checkKubernetesVersion(version: string, mirrored: readonly
   if (!wanted) throw new UsageError(`--kubernetes-version "${version}": write a version such as ${kubernetesVersion}`)
   const [, major, minor] = wanted.map(Number)
   const newest = Number(kubernetesVersion.split('.')[1])
-  if (major !== 1 || minor === undefined || minor > newest || minor <= newest - SUPPORTED_MINORS) {
+  if (major !== 1 || minor === undefined || minor > newest || minor <= newest - supportedMinors) {
     throw new UsageError(
-      `--kubernetes-version "${version}": versions 1.${newest - SUPPORTED_MINORS + 1} to 1.${newest} are supported, ${kubernetesVersion} is inside`,
+      `--kubernetes-version "${version}": versions 1.${newest - supportedMinors + 1} to 1.${newest} are supported, ${kubernetesVersion} is inside`,
     )
   }
   const registries = [...new Set([defaultImages.kubelet, defaultImages.apiServer].map((reference) => reference.split('/')[0] ?? ''))]
@@ -34,7 +34,7 @@ function canConnect(host: string): Promise<boolean> {
       socket.destroy()
       resolve(result)
     }
-    const timer = setTimeout(() => done(false), REACH_TIMEOUT)
+    const timer = setTimeout(() => done(false), reachTimeout)
     socket.once('connect', () => done(true))
     socket.once('error', () => done(false))
   })

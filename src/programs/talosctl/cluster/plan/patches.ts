@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { failedWith } from '../../../../wire/errno.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
 import { UsageError } from '../../failure.ts'
 
@@ -10,9 +11,7 @@ export function readPatches(values: readonly string[], flag: string): string[] {
     try {
       return readFileSync(file, 'utf8')
     } catch (error) {
-      throw new UsageError(
-        `${flag} "${value}": ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such file' : messageOf(error)}`,
-      )
+      throw new UsageError(`${flag} "${value}": ${failedWith(error, 'ENOENT') ? 'there is no such file' : messageOf(error)}`)
     }
   })
 }

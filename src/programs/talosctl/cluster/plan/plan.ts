@@ -2,9 +2,10 @@
 
 import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { formatPrefix, nthAddress, type Prefix } from '../../../../wire/prefix.ts'
 import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
-import { addressOf, type Cidr, contains, formatCidr, parseCidr, sizeOf } from '../host/cidr.ts'
+import { parseCidr, sizeOf } from '../host/cidr.ts'
 import type { ExposedPort } from '../host/exposed-ports.ts'
 import type { MachinesRequest } from '../qemu/request.ts'
 
@@ -21,7 +22,7 @@ export interface RoleRequest {
 export interface ClusterRequest {
   name: string
   state: string
-  cidr: Cidr
+  cidr: Prefix
   mtu: number
   controlplanes: RoleRequest
   workers: RoleRequest
@@ -44,11 +45,11 @@ export interface Found {
   accelerator?: MachinesRecord['accelerator']
 }
 
-const DISCOVERY_PORT = 3000
-const CONFIG_PORT = 3001
-const MIB = 1024 * 1024
+const discoveryPort = 3000
+const configServerPort = 3001
+const mib = 1024 * 1024
 // The memory floors of the machine itself, less what firmware and kernel take of it.
-const MINIMUM = { controlplane: (2048 - 200) * MIB, worker: (1024 - 150) * MIB }
+const minimumMemory = { controlplane: (2048 - 200) * mib, worker: (1024 - 150) * mib }
 
 /** The id that keeps this cluster's things apart from those of every other on the host. */
 export function clusterId(state: string, name: string): string {
@@ -61,13 +62,13 @@ export function planCluster(request: ClusterRequest, ports: Found): ClusterRecor
   checkName(name)
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
   const id = clusterId(state, name)
-  const gateway = addressOf(cidr, 1)
+  const gateway = nthAddress(cidr, 1)
   const empty: ClusterRecord = {
     version: 1,
     name,
     id,
     network: {
-      cidr: formatCidr(cidr),
+      cidr: formatPrefix(cidr),
       gateway,
       mtu,
       bridge: `ichor${id}`,
@@ -77,7 +78,7 @@ export function planCluster(request: ClusterRequest, ports: Found): ClusterRecor
     kubernetes: { version: request.kubernetesVersion, port: request.kubernetesPort, hostPort: ports.kubernetes },
     machineApi: { hostPort: ports.machineApi },
     hostAddress: request.hostAddress,
-    discovery: request.discovery ? { port: DISCOVERY_PORT } : undefined,
+    discovery: request.discovery ? { port: discoveryPort } : undefined,
     image: request.image,
     machines: request.machines && planMachines(request.machines, ports),
     nodes: [],
@@ -113,7 +114,7 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
         cpus,
         memory,
         ports: [],
-        ...(request.machines ? { uuid: randomUUID(), disks: request.machines.disks } : {}),
+        ...(request.machines && { uuid: randomUUID(), disks: request.machines.disks }),
       })
     }
   }
@@ -121,7 +122,7 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
 }
 
 function planMachines({ images, start, firmware, secureBoot }: MachinesRequest, { accelerator = 'tcg' }: Found): MachinesRecord {
-  return { images, start, firmware, secureBoot, accelerator, ...(start === 'pxe' ? { configPort: CONFIG_PORT } : {}) }
+  return { images, start, firmware, secureBoot, accelerator, ...(start === 'pxe' && { configPort: configServerPort }) }
 }
 
 /** The name of the host's end of a node's cable, within the 15 bytes that a link's name may have. */
@@ -137,8 +138,8 @@ export function checkName(name: string): void {
 }
 
 function checkMemory({ controlplanes, workers }: ClusterRequest): void {
-  if (controlplanes.memory < MINIMUM.controlplane) throw new UsageError('--memory: a control plane needs at least 2GiB')
-  if (workers.count > 0 && workers.memory < MINIMUM.worker) throw new UsageError('--memory-workers: a worker needs at least 1GiB')
+  if (controlplanes.memory < minimumMemory.controlplane) throw new UsageError('--memory: a control plane needs at least 2GiB')
+  if (workers.count > 0 && workers.memory < minimumMemory.worker) throw new UsageError('--memory-workers: a worker needs at least 1GiB')
 }
 
 function freeName(cluster: string, role: NodeRecord['role'], taken: readonly NodeRecord[]): string {
@@ -148,10 +149,10 @@ function freeName(cluster: string, role: NodeRecord['role'], taken: readonly Nod
   }
 }
 
-function freeAddress(cidr: Cidr, gateway: string, taken: readonly NodeRecord[]): string {
+function freeAddress(cidr: Prefix, gateway: string, taken: readonly NodeRecord[]): string {
   for (let n = 2; n < sizeOf(cidr) - 1; n++) {
-    const address = addressOf(cidr, n)
-    if (address !== gateway && contains(cidr, address) && !taken.some(({ ip }) => ip === address)) return address
+    const address = nthAddress(cidr, n)
+    if (address !== gateway && !taken.some(({ ip }) => ip === address)) return address
   }
-  throw new UsageError(`network ${formatCidr(cidr)} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
+  throw new UsageError(`network ${formatPrefix(cidr)} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
 }

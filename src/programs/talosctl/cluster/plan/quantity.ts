@@ -1,6 +1,6 @@
 import { UsageError } from '../../failure.ts'
 
-const UNITS: Record<string, number> = {
+const units: Record<string, number> = {
   b: 1,
   k: 1000,
   kb: 1000,
@@ -16,7 +16,7 @@ const UNITS: Record<string, number> = {
 /** Reads an amount of memory in bytes, such as `2.0GiB` or `2048MB`; a bare number counts MiB. */
 export function parseMemory(text: string, flag: string): number {
   const match = /^(\d+(?:\.\d+)?)\s*([a-zA-Z]*)$/.exec(text.trim())
-  const unit = match?.[2] === '' ? UNITS.mib : UNITS[(match?.[2] ?? '').toLowerCase()]
+  const unit = match?.[2] === '' ? units.mib : units[(match?.[2] ?? '').toLowerCase()]
   if (!match || unit === undefined) throw new UsageError(`${flag} "${text}": write an amount of memory such as 2GiB or 2048MB`)
   return Math.round(Number(match[1]) * unit)
 }

@@ -1,6 +1,6 @@
+import { formatPrefix } from '../../../../wire/prefix.ts'
 import type { ClusterRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
-import { formatCidr } from '../host/cidr.ts'
 import type { ClusterRequest, RoleRequest } from './plan.ts'
 
 /** Which of the settings that are fixed at creation were requested, rather than left to their defaults. */
@@ -26,7 +26,7 @@ export function checkSettled(
         `${flag}: cluster "${record.name}" was created with ${there || 'none'}: leave the flag out, or destroy the cluster and create it again`,
       )
   }
-  differs(requested.cidr, '--cidr', record.network.cidr, formatCidr(request.cidr))
+  differs(requested.cidr, '--cidr', record.network.cidr, formatPrefix(request.cidr))
   differs(requested.mtu, '--mtu', String(record.network.mtu), String(request.mtu))
   differs(requested.kubernetesVersion, '--kubernetes-version', record.kubernetes.version, request.kubernetesVersion)
   const ports = (list: readonly { hostPort: number; nodePort: number; protocol: string }[]) =>

@@ -26,9 +26,9 @@ const starts: Readonly<Record<Exclude<Preset, 'maintenance'>, MachinesRecord['st
   pxe: 'pxe',
   'disk-image': 'disk-image',
 }
-const GIB = 1024 ** 3
+const gib = 1024 ** 3
 /** What the system's own partitions take, with something left for what runs. */
-const smallestDisk = 6 * GIB
+const smallestDisk = 6 * gib
 const mostDisks = 8
 
 /** Reads the presets; those that contradict each other are refused. */

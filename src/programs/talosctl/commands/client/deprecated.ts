@@ -1,6 +1,6 @@
 import { Command } from 'commander'
+import type { CommandFactory } from '../../command-table.ts'
 import { UsageError } from '../../failure.ts'
-import type { CommandFactory } from '../../talosctl.ts'
 
 /** A deprecated command, which only names its replacement. */
 function gone(name: string, instead: string): CommandFactory {

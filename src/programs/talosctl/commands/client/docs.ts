@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { release } from '../../../../release.ts'
+import { codeOf } from '../../../../wire/errno.ts'
 import { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
@@ -51,15 +52,16 @@ export async function runDocs(io: Io, output: string, { cli, config }: DocsOptio
     await mkdir(cli || !config ? join(output, 'man') : output, { recursive: true })
     for (const [name, text] of files) await writeFile(join(output, name), text)
   } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException
-    throw new UsageError(`write "${path ?? output}": ${code}`)
+    const path = error instanceof Error && 'path' in error ? error.path : output
+    throw new UsageError(`write "${path}": ${codeOf(error)}`)
   }
   remark(io, `wrote ${files.length} files into "${output}"\n`)
 }
 
 /** The pages of all commands that are not hidden. */
 export async function allPages(io: Io): Promise<Page[]> {
-  const { build, commands } = await import('../../talosctl.ts')
+  const { build } = await import('../../talosctl.ts')
+  const { commands } = await import('../../command-table.ts')
   const pages: Page[] = []
   for (const [name, entry] of Object.entries(commands)) {
     if (entry.hidden) continue

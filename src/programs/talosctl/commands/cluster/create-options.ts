@@ -8,7 +8,7 @@ import type { Io } from '../../io.ts'
 import type { CommonFlags } from './group-flags.ts'
 
 /** The default network of a cluster. */
-export const DEFAULT_CIDR = '10.5.0.0/24'
+export const defaultCidr = '10.5.0.0/24'
 
 /** The flags of create as commander leaves them. */
 export interface CreateFlags extends CommonFlags {
@@ -106,7 +106,7 @@ async function clusterRequest(io: Io, flags: CreateFlags): Promise<CreateOptions
   return {
     name: flags.name,
     state: stateDirectory(flags.state, io.env),
-    cidr: parseCidr(flags.subnet ?? DEFAULT_CIDR),
+    cidr: parseCidr(flags.subnet ?? defaultCidr),
     mtu: flags.mtu,
     controlplanes: {
       count: flags.controlplanes ?? 1,

@@ -1,8 +1,9 @@
 import { Argument, Command, Option } from 'commander'
+import { failedWith } from '../../../../wire/errno.ts'
 import { UsageError } from '../../failure.ts'
 import { array, duration, integer, list } from '../../flags.ts'
 import type { Io } from '../../io.ts'
-import { type CreateFlags, DEFAULT_CIDR, options } from './create-options.ts'
+import { type CreateFlags, defaultCidr, options } from './create-options.ts'
 import { checkProvisioner, common, withGroup } from './group-flags.ts'
 
 /** The number of nodes, their network and what each gets. */
@@ -10,7 +11,7 @@ const nodeFlags = (command: Command): Command =>
   command
     .option('--controlplanes <count>', 'control planes', integer(0, 99))
     .option('--workers <count>', 'workers', integer(0, 1000))
-    .option('--cidr, --subnet <network>', `network of the nodes (default: ${DEFAULT_CIDR}, or a free one)`)
+    .option('--cidr, --subnet <network>', `network of the nodes (default: ${defaultCidr}, or a free one)`)
     .option('--cpus, --cpus-controlplanes <number>', 'processors of a control plane', '2.0')
     .option('--cpus-workers <number>', 'processors of a worker', '2.0')
     .option('--memory, --memory-controlplanes <amount>', 'memory of a control plane', '2.0GiB')
@@ -101,7 +102,7 @@ export function create(io: Io): Command {
 }
 
 function isFull(error: unknown): boolean {
-  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ENOSPC'
+  return failedWith(error, 'ENOSPC')
 }
 
 /** Flags of the field's tool for services that are not here: images are made by mkimage.sh, with what they are to hold. */

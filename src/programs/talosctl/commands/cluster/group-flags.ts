@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import { UsageError } from '../../failure.ts'
 
-const DEFAULT_NAME = 'talos-default'
+const defaultName = 'talos-default'
 
 /** The flags that all of these share. */
 export interface CommonFlags {
@@ -18,7 +18,7 @@ export function withGroup<Flags extends CommonFlags>(flags: Flags, command: Comm
 /** A command on a cluster. */
 export function common(command: Command): Command {
   return command
-    .addOption(new Option('--name <name>', 'name of the cluster').default(DEFAULT_NAME))
+    .addOption(new Option('--name <name>', 'name of the cluster').default(defaultName))
     .addOption(new Option('--state <folder>', 'folder that clusters are kept in (default: ~/.talos/clusters)'))
     .addOption(new Option('--provisioner <kind>', 'how nodes are made: container or qemu').default('container'))
 }

@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
+import { readText } from '../../read-text.ts'
 import { openTalosconfig, saveTalosconfig } from '../../talosconfig/file.ts'
 import type { ConfigFlags } from './config.ts'
 
@@ -27,9 +27,7 @@ export async function addContext(io: Io, flags: ConfigFlags, name: string, files
 }
 
 async function readPem(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new UsageError(`read "${path}": ${error.code}`)
-  })
+  const text = await readText(path)
   if (!text.includes('-----BEGIN ')) throw new UsageError(`"${path}" does not hold PEM`)
   return text
 }

@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises'
-import { roleNames } from '../../../../os/config/documents/features.ts'
 import { toDuration } from '../../../../rpc/proto-time.ts'
+import { allRoles, isRole } from '../../../../wire/x509/roles.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
@@ -16,8 +16,8 @@ export interface NewOptions {
 /** Requests a new client certificate and writes it, with the endpoints and nodes of the current context. */
 export async function newConfig(io: Io, cluster: Cluster, path: string, options: NewOptions): Promise<void> {
   const roles = options.roles?.length ? options.roles : ['os:admin']
-  const unknown = roles.find((role) => !roleNames.includes(role))
-  if (unknown) throw new UsageError(`"${unknown}" is not a role: there are ${roleNames.join(', ')}`)
+  const unknown = roles.find((role) => !isRole(role))
+  if (unknown) throw new UsageError(`"${unknown}" is not a role: there are ${allRoles.join(', ')}`)
   const there = await access(path).then(
     () => true,
     () => false,
@@ -32,7 +32,7 @@ export async function newConfig(io: Io, cluster: Cluster, path: string, options:
   file.document.setIn(['context'], made.context)
   for (const [name, context] of Object.entries(made.contexts)) {
     const { ca, crt, key } = context
-    const value = { endpoints: [...target.endpoints], ...(target.nodes.length ? { nodes: [...target.nodes] } : {}), ca, crt, key }
+    const value = { endpoints: [...target.endpoints], ...(target.nodes.length && { nodes: [...target.nodes] }), ca, crt, key }
     file.document.setIn(['contexts', name], file.document.createNode(value))
   }
   await saveTalosconfig(file)

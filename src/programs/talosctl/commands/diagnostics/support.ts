@@ -1,5 +1,6 @@
 import { rename, rm } from 'node:fs/promises'
 import { Command } from 'commander'
+import { codeOf } from '../../../../wire/errno.ts'
 import { NodeProgress } from '../../action/progress.ts'
 import { ZipWriter } from '../../archive/zip-writer.ts'
 import type { Cluster } from '../../cluster.ts'
@@ -99,7 +100,7 @@ async function create(path: string): Promise<ZipWriter> {
   try {
     return await ZipWriter.create(path)
   } catch (error) {
-    throw new UsageError(`create "${path}": ${(error as NodeJS.ErrnoException).code}`)
+    throw new UsageError(`create "${path}": ${codeOf(error)}`)
   }
 }
 

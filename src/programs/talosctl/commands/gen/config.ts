@@ -10,7 +10,8 @@ import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
 import { checkVersion } from '../../machine-config/version-contract.ts'
 import { writeNew } from '../../new-files.ts'
-import { readPatches, readText } from '../../patches.ts'
+import { readPatches } from '../../patches.ts'
+import { readText } from '../../read-text.ts'
 import type { GenFlags } from './gen.ts'
 
 /** The flags of `gen config` as commander leaves them. */

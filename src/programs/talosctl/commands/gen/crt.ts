@@ -3,7 +3,7 @@ import { signCSR } from '../../../../pki/request.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { writeNew } from '../../new-files.ts'
-import { readText } from '../../patches.ts'
+import { readText } from '../../read-text.ts'
 import type { GenFlags } from './gen.ts'
 
 /** Which request is signed by whom. */

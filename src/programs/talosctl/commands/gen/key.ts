@@ -14,7 +14,7 @@ export async function genKey(_io: Io, flags: GenFlags, { name }: { name: string 
 /** Makes a key and a certificate that it signs itself. */
 export async function genKeypair(io: Io, flags: GenFlags, { organization, ip }: { organization: string; ip?: string }): Promise<void> {
   if (ip !== undefined && !isIp(ip)) throw new UsageError(`"${ip}" is not an IP address`)
-  const pair = newCA({ subject: { organizations: [organization] }, kind: 'ed25519', now: io.now(), ...(ip ? { sans: { ips: [ip] } } : {}) })
+  const pair = newCA({ subject: { organizations: [organization] }, kind: 'ed25519', now: io.now(), ...(ip && { sans: { ips: [ip] } }) })
   const files = [
     { path: `${organization}.crt`, content: pair.crt, mode: 0o644 },
     { path: `${organization}.key`, content: pair.key },

@@ -7,7 +7,7 @@ import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { checkVersion } from '../../machine-config/version-contract.ts'
 import { writeNew } from '../../new-files.ts'
-import { readText } from '../../patches.ts'
+import { readText } from '../../read-text.ts'
 import type { GenFlags } from './gen.ts'
 
 /** Where the secrets come from and go to. */

@@ -7,6 +7,7 @@ import { newMeasurementKey, newSigningPair, signVariable } from '../../../../pki
 import { DecodeError } from '../../../../wire/decode-error.ts'
 import { secureBootVariables } from '../../../../wire/efi/authenticated-variable.ts'
 import { writeSignatureLists } from '../../../../wire/efi/signature-list.ts'
+import { codeOf } from '../../../../wire/errno.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type NewFile, writeNew } from '../../new-files.ts'
@@ -94,7 +95,6 @@ async function read(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    throw new UsageError(`read "${path}": ${code}: make it with "talosctl gen secureboot uki", or name another file`)
+    throw new UsageError(`read "${path}": ${codeOf(error)}: make it with "talosctl gen secureboot uki", or name another file`)
   }
 }

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import { type Document, isMap, isSeq, parseAllDocuments, stringify, type YAMLMap, type YAMLSeq } from 'yaml'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { list } from '../../flags.ts'
 import { type Io, remark } from '../../io.ts'
+import { readText } from '../../read-text.ts'
 
 const volume = 'talos-secrets'
 const mountPath = '/var/run/secrets/talos.dev'
@@ -52,7 +52,7 @@ export const inject = (io: Io, _: Cluster) => {
 /** Prints the manifest with what was added; comments and order stay. */
 export async function runInjectServiceAccount(io: Io, { file, roles }: InjectOptions): Promise<void> {
   if (!file) throw new UsageError('name the manifest with --file; "-" is standard input')
-  const text = file === '-' ? Buffer.from(await io.readStdin()).toString('utf8') : await read(file)
+  const text = file === '-' ? Buffer.from(await io.readStdin()).toString('utf8') : await readText(file)
   if (text.length > largest) throw new UsageError(`"${file}" has more than ${largest} bytes`)
   const parts: string[] = []
   /** Service accounts that were written: what was injected once is not added a second time. */
@@ -83,14 +83,6 @@ export async function runInjectServiceAccount(io: Io, { file, roles }: InjectOpt
 function accountOf(document: Document): string | undefined {
   if (document.get('apiVersion') !== accountKind.apiVersion || document.get('kind') !== accountKind.kind) return undefined
   return `${document.getIn(['metadata', 'namespace']) ?? ''}/${document.getIn(['metadata', 'name']) ?? ''}`
-}
-
-async function read(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`read "${path}": ${(error as NodeJS.ErrnoException).code}`)
-  }
 }
 
 function serviceAccount(name: string, namespace: string | undefined, roles: readonly string[]): object {

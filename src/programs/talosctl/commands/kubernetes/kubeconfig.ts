@@ -1,12 +1,14 @@
-import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rename, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Command, Option } from 'commander'
 import { formatKubeconfig, type Kubeconfig, mergeKubeconfig, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
+import { codeOf } from '../../../../wire/errno.ts'
 import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
 import { fetchKubeconfig } from '../../kubeconfig-fetch.ts'
+import { readTextIfThere } from '../../read-text.ts'
 
 interface KubeconfigOptions {
   force?: boolean
@@ -34,7 +36,7 @@ export async function runKubeconfig(io: Io, cluster: Cluster, path: string | und
     return
   }
   const target = await targetPath(io, path, options)
-  const present = await readIfThere(target)
+  const present = await readTextIfThere(target)
   if (!options.merge) {
     if (present !== undefined && !options.force) {
       throw new UsageError(`kubeconfig file "${target}" exists already: use --force to overwrite it, or another path`)
@@ -68,16 +70,6 @@ async function targetPath(io: Io, path: string | undefined, { merge }: Kubeconfi
   return isFolder ? join(path, 'kubeconfig') : path
 }
 
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') return undefined
-    throw new UsageError(`read "${path}": ${code}`)
-  }
-}
-
 async function writePrivate(path: string, text: string): Promise<void> {
   const partial = `${path}.${process.pid}.part`
   try {
@@ -86,7 +78,7 @@ async function writePrivate(path: string, text: string): Promise<void> {
     await chmod(partial, 0o600)
     await rename(partial, path)
   } catch (error) {
-    throw new UsageError(`write "${path}": ${(error as NodeJS.ErrnoException).code}`)
+    throw new UsageError(`write "${path}": ${codeOf(error)}`)
   }
 }
 

@@ -21,6 +21,7 @@ interface UpgradeFlags {
   cluster?: string | true
   debug?: boolean
   drain: boolean
+  drainForce?: boolean
   drainTimeout: number
   dryRun?: boolean
   force?: boolean
@@ -53,6 +54,7 @@ export const upgrade = (io: Io, cluster: Cluster) =>
     .addOption(new Option('--drain').default(true).hideHelp())
     .option('--no-drain', 'leave the pods of the node where they are')
     .option('--drain-timeout <duration>', 'how long pods may take to leave', duration, 5 * 60_000)
+    .option('--drain-force', 'also when pods have not left in time')
     .option('-f, --force', 'also a release that failed on the node before, or does not fit its cluster')
     .option('--insecure', 'upgrade nodes in maintenance mode')
     .option('--legacy', 'let the node do everything by itself, as older nodes do')
@@ -187,7 +189,11 @@ async function byItself(cluster: Cluster, node: string | undefined, image: strin
 
 async function drained(io: Io, cluster: Cluster, node: string | undefined, flags: UpgradeFlags): Promise<() => Promise<void>> {
   const { drainNodes } = await import('../../action/drain.ts')
-  return drainNodes(io, cluster, [node ?? (await cluster.peer())], { timeout: flags.drainTimeout, progress: flags.progress })
+  return drainNodes(io, cluster, [node ?? (await cluster.peer())], {
+    timeout: flags.drainTimeout,
+    progress: flags.progress,
+    force: flags.drainForce,
+  })
 }
 
 /** Whether the node is one of Kubernetes, so that there is something to drain. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Command } from 'commander'
 import { messageOf } from '../../../../wire/error-message.ts'
 import type { Cluster } from '../../cluster.ts'
-import { describe, UsageError } from '../../failure.ts'
+import { describe, failedWith, UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type ApplyFlags, applyOptions } from '../../machine-config/apply-mode.ts'
 import { applyTo } from '../../machine-config/applying.ts'
@@ -75,7 +75,7 @@ class Session {
     const { node, id, flags, file } = this.editing
     let base = await machineConfig(cluster, node, id)
     let text = base
-    let reasons: string[] = []
+    let reasons: Reason[] = []
     for (;;) {
       await writeFile(file, annotated(text, [`Machine configuration of ${node}.`, ...guide], reasons), { mode: 0o600 })
       await openEditor(io, file)
@@ -97,47 +97,57 @@ class Session {
         return
       } catch (error) {
         if (!judged(error)) throw error
-        reasons = describe(error).split('\n')
+        reasons = describe(error).split('\n').map(reasonOfNode)
       }
     }
   }
 }
 
+/** Why a configuration was not applied; `line` is counted from 1, and 0 for the whole text. */
+interface Reason {
+  readonly line: number
+  readonly text: string
+}
+
+/** The answer of a node is text: the API has no field for a position. */
+const reasonOfNode = (text: string): Reason => ({ line: Number(/\bline (\d+), column/.exec(text)?.[1] ?? 0), text })
+
 /** Whether the node has looked at the configuration and refused it; anything else is not the author's to mend. */
-const judged = (error: unknown): boolean => error instanceof Error && /InvalidArgument/.test(describe(error))
+const judged = (error: unknown): boolean => failedWith(error, 'InvalidArgument')
 
 /** Errors found by the configuration's own parser, before any node is called. */
-async function refusals(text: string): Promise<string[]> {
+async function refusals(text: string): Promise<Reason[]> {
+  const { ConfigError, formatIssue } = await import('../../../../document/config-error.ts')
   const { parseConfig } = await import('../../../../os/config/parse.ts')
   try {
     parseConfig(text)
     return []
   } catch (error) {
-    return messageOf(error).split('\n')
+    if (error instanceof ConfigError) return error.issues.map((issue) => ({ line: issue.line ?? 0, text: formatIssue(issue) }))
+    return [{ line: 0, text: messageOf(error) }]
   }
 }
 
-async function changedMeanwhile(base: string, now: string): Promise<string[]> {
+async function changedMeanwhile(base: string, now: string): Promise<Reason[]> {
   const changes = await differenceOf(base, now)
   if (changes === '') return []
-  return [
-    'the configuration of the node was changed meanwhile; saving again with a change of yours overwrites this:',
-    ...changes.trimEnd().split('\n'),
-  ]
+  const head = 'the configuration of the node was changed meanwhile; saving again with a change of yours overwrites this:'
+  return [head, ...changes.trimEnd().split('\n')].map((text) => ({ line: 0, text }))
 }
 
 const mark = '#!'
 const guide = ['Lines like these are left out; save without a change to give up.']
 
 /** The text with each reason above the line it speaks of, those of no line on top. */
-function annotated(text: string, head: readonly string[], reasons: readonly string[]): string {
+function annotated(text: string, head: readonly string[], reasons: readonly Reason[]): string {
   const lines = text.split('\n')
-  const placed = Map.groupBy(reasons.filter(Boolean), (reason) =>
-    Math.min(Number(/\bline (\d+), column/.exec(reason)?.[1] ?? 0), lines.length),
+  const placed = Map.groupBy(
+    reasons.filter((reason) => reason.text !== ''),
+    ({ line }) => Math.min(line, lines.length),
   )
-  const comment = (reason: string) => `${mark} ${reason.trim()}`
+  const comment = (reason: Pick<Reason, 'text'>) => `${mark} ${reason.text.trim()}`
   return [
-    ...[...head, ...(placed.get(0) ?? [])].map(comment),
+    ...[...head.map((one) => ({ text: one })), ...(placed.get(0) ?? [])].map(comment),
     ...lines.flatMap((line, index) => [...(placed.get(index + 1) ?? []).map(comment), line]),
   ].join('\n')
 }

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { open } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { timerDelay } from '../../../../timing/timer.ts'
+import { codeOf } from '../../../../wire/errno.ts'
 import { FilterError, type FilterInstruction, packetFilter } from '../../../../wire/packet/filter.ts'
 import { linkType, PcapReader } from '../../../../wire/packet/pcap.ts'
 import { packetSummary } from '../../../../wire/packet/summary.ts'
@@ -91,7 +92,7 @@ async function create(path: string): Promise<FileHandle> {
   try {
     return await open(path, 'w', 0o600)
   } catch (error) {
-    throw new UsageError(`create "${path}": ${(error as NodeJS.ErrnoException).code}`)
+    throw new UsageError(`create "${path}": ${codeOf(error)}`)
   }
 }
 

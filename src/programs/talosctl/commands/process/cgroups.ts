@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { common } from '../../../../rpc/enums.ts'
+import { tarEntries } from '../../../../wire/tar/read.ts'
 import { gunzip } from '../../archive/gunzip.ts'
-import { tarEntries } from '../../archive/tar-reader.ts'
 import { type Column, columnsOf, presets } from '../../cgroups/columns.ts'
 import { type Group, readGroups, walkGroups } from '../../cgroups/tree.ts'
 import type { Cluster } from '../../cluster.ts'
@@ -10,6 +9,7 @@ import { failedWith, UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
 import { table } from '../../output/table.ts'
+import { readText } from '../../read-text.ts'
 
 const root = '/sys/fs/cgroup'
 
@@ -42,7 +42,9 @@ export const cgroups = (io: Io, cluster: Cluster) =>
 
 /** Prints the tree of one node. */
 export async function runCgroups(io: Io, cluster: Cluster, options: CgroupsOptions): Promise<void> {
-  const columns = options.schemaFile ? columnsOf(await schema(options.schemaFile), options.schemaFile) : presets[options.preset ?? 'memory']
+  const columns = options.schemaFile
+    ? columnsOf(await readText(options.schemaFile), options.schemaFile)
+    : presets[options.preset ?? 'memory']
   if (!columns) throw new UsageError(`there is no preset "${options.preset}": there are ${Object.keys(presets).join(', ')}`)
   await cluster.single('cgroups')
   await versionTwo(cluster)
@@ -69,14 +71,6 @@ function row(
 ): string[] {
   const id = group.name.replace(/\.scope$/, '').replace(/^cri-containerd-/, '')
   return [`${prefix}${containers.get(id) ?? group.name}`, ...columns.map(({ cell }) => cell(group, names))]
-}
-
-async function schema(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`read "${path}": ${(error as NodeJS.ErrnoException).code}`)
-  }
 }
 
 /** Version 1 has a tree for each controller and none of the values shown here. */

@@ -1,28 +1,10 @@
 import { expect, test } from 'bun:test'
 import { macOf } from '../../../../../src/programs/node-supervisor/node-address.ts'
 import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
-import { type ClusterRequest, linkName, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
+import { linkName, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
+import { gib, request, role } from './request.ts'
 
-const GIB = 1024 ** 3
-const request = (change: Partial<ClusterRequest> = {}): ClusterRequest => ({
-  name: 'demo',
-  state: '/state',
-  cidr: parseCidr('10.5.0.0/24'),
-  mtu: 1500,
-  controlplanes: { count: 1, cpus: 2000, memory: 2 * GIB },
-  workers: { count: 1, cpus: 2000, memory: 2 * GIB },
-  kubernetesVersion: '1.36.3',
-  kubernetesPort: 6443,
-  exposedPorts: [{ hostPort: 8080, nodePort: 80, protocol: 'tcp' }],
-  hostAddress: '127.0.0.1',
-  nameservers: ['192.0.2.53'],
-  forwardDns: [],
-  discovery: true,
-  image: '/dist/rootfs.sqsh',
-  ...change,
-})
 const ports = { kubernetes: 40001, machineApi: 40002 }
-const role = (count: number) => ({ count, cpus: 2000, memory: 2 * GIB })
 
 test('the gateway is the first address, control planes come next, workers after them', () => {
   const cluster = planCluster(request({ controlplanes: role(3), workers: role(2) }), ports)
@@ -79,8 +61,8 @@ test.each([
   [{ name: 'Demo' }, '--name "Demo": use up to 40 small letters, digits and dashes, starting with a letter'],
   [{ name: '../x' }, '--name "../x": use up to 40 small letters, digits and dashes, starting with a letter'],
   [{ controlplanes: role(0) }, '--controlplanes: a cluster needs at least one control plane'],
-  [{ controlplanes: { count: 1, cpus: 1, memory: GIB } }, '--memory: a control plane needs at least 2GiB'],
-  [{ workers: { count: 1, cpus: 1, memory: GIB / 2 } }, '--memory-workers: a worker needs at least 1GiB'],
+  [{ controlplanes: { count: 1, cpus: 1, memory: gib } }, '--memory: a control plane needs at least 2GiB'],
+  [{ workers: { count: 1, cpus: 1, memory: gib / 2 } }, '--memory-workers: a worker needs at least 1GiB'],
   [
     { cidr: parseCidr('10.5.0.0/29'), workers: role(9) },
     'network 10.5.0.0/29 has no address left: ask for fewer nodes, or create the cluster with a larger --cidr',

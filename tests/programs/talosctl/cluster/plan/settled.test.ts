@@ -2,25 +2,9 @@ import { expect, test } from 'bun:test'
 import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import { type ClusterRequest, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
 import { checkSettled, type RequestedSettings } from '../../../../../src/programs/talosctl/cluster/plan/settled.ts'
+import { gib, request } from './request.ts'
 
-const GIB = 1024 ** 3
-const request: ClusterRequest = {
-  name: 'demo',
-  state: '/state',
-  cidr: parseCidr('10.5.0.0/24'),
-  mtu: 1500,
-  controlplanes: { count: 1, cpus: 2000, memory: 2 * GIB },
-  workers: { count: 1, cpus: 2000, memory: 2 * GIB },
-  kubernetesVersion: '1.36.3',
-  kubernetesPort: 6443,
-  exposedPorts: [{ hostPort: 8080, nodePort: 80, protocol: 'tcp' }],
-  hostAddress: '127.0.0.1',
-  nameservers: ['192.0.2.53'],
-  forwardDns: [],
-  discovery: true,
-  image: '/dist/rootfs.sqsh',
-}
-const cluster = planCluster(request, { kubernetes: 40001, machineApi: 40002 })
+const cluster = planCluster(request(), { kubernetes: 40001, machineApi: 40002 })
 const nothing = { cpus: false, memory: false }
 const requested: RequestedSettings = {
   cidr: false,
@@ -32,7 +16,7 @@ const requested: RequestedSettings = {
 }
 
 function refusal(change: Partial<ClusterRequest>, what: Partial<RequestedSettings>): string | undefined {
-  const wanted = { ...request, ...change }
+  const wanted = request(change)
   try {
     checkSettled(cluster, wanted, { ...requested, ...what }, planChange(cluster, wanted).added)
     return undefined
@@ -54,7 +38,7 @@ test.each([
   [{ kubernetesVersion: '1.36.0' }, { kubernetesVersion: true }, '--kubernetes-version: cluster "demo" was created with 1.36.3: '],
   [{ exposedPorts: [] }, { exposedPorts: true }, '--exposed-ports: cluster "demo" was created with 8080:80/tcp: '],
   [
-    { workers: { count: 1, cpus: 2000, memory: GIB } },
+    { workers: { count: 1, cpus: 2000, memory: gib } },
     { workers: { cpus: false, memory: true } },
     '--memory-workers: cluster "demo" was created with 2.00GiB: ',
   ],
@@ -67,5 +51,5 @@ test('a default that differs is not a request', () => {
 })
 
 test('nodes that are added may be of another size', () => {
-  expect(refusal({ workers: { count: 2, cpus: 1000, memory: GIB } }, { workers: { cpus: true, memory: true } })).toBeUndefined()
+  expect(refusal({ workers: { count: 2, cpus: 1000, memory: gib } }, { workers: { cpus: true, memory: true } })).toBeUndefined()
 })

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test'
 import { installDisk, parseDisks, readPresets } from '../../../../../src/programs/talosctl/cluster/qemu/request.ts'
 
-const GIB = 1024 ** 3
+const gib = 1024 ** 3
 
 test('disks are drivers with sizes, and the first one is installed to', () => {
   const disks = parseDisks('nvme:10GiB,virtio:6GiB')
   expect(disks).toEqual([
-    { bus: 'nvme', size: 10 * GIB },
-    { bus: 'virtio', size: 6 * GIB },
+    { bus: 'nvme', size: 10 * gib },
+    { bus: 'virtio', size: 6 * gib },
   ])
   expect(installDisk(disks)).toBe('/dev/nvme0n1')
   expect(installDisk(parseDisks('virtio:10GiB'))).toBe('/dev/vda')

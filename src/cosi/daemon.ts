@@ -1,0 +1,16 @@
+import { createLogger, formatEntry, type Logger } from './log.ts'
+import { onUnexpected, takeUnexpected } from './unexpected.ts'
+
+/** Exit code of a daemon that cannot continue (EX_SOFTWARE of sysexits.h). */
+const cannotContinue = 70
+
+/** The beginning of a daemon: it logs to standard error, continues after unhandled errors, and SIGTERM and SIGINT abort the signal. */
+export function startDaemon({ verbose }: { verbose: boolean }): { log: Logger; signal: AbortSignal } {
+  const log = createLogger((entry) => {
+    if (entry.level !== 'debug' || verbose) console.error(`${entry.time.toISOString()} ${formatEntry(entry)}`)
+  })
+  onUnexpected(takeUnexpected({ log, giveUp: () => process.exit(cannotContinue) }))
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
+  return { log, signal: stop.signal }
+}
