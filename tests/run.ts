@@ -117,6 +117,7 @@ const conformance = stories('conformance')
 if (process.platform !== 'linux') skip([...real, ...conformance], 'needs Linux')
 else if (!asRoot) skip([...real, ...conformance], 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
+  await check('clusters of ended runs', [process.execPath, 'tests/support/abandoned-clusters.ts'])
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
   // The programs of the suite take minutes to compile, so all that is known sooner comes first.
   if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))

@@ -10,6 +10,12 @@ import { exclusive } from './exclusive.ts'
 import { formatSize, task } from './progress.ts'
 import type { TreeEntry } from './tree.ts'
 
+/** XZ with the largest blocks that SquashFS has. */
+export const smallest = { blockSize: 1024 * 1024 }
+
+/** Zstandard at this level: a fifth larger, and read about ten times faster. */
+export const fastest = { blockSize: 128 * 1024, level: 6 }
+
 /** Packs the entries into `dist/<name>`, or a file elsewhere, which changes only when its bytes do; returns the stored size of each file. */
 export async function pack(
   name: string,

@@ -9,16 +9,16 @@ import { hashFile, hashOf } from './cache.ts'
 import { installDependencies } from './dependencies.ts'
 import { prepareHost } from './host.ts'
 import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
-import { pack } from './pack.ts'
+import { fastest, pack, smallest } from './pack.ts'
 import { formatSize, formatTime } from './progress.ts'
 import { pruneCache } from './prune.ts'
 import { sizeRows, sizeTable } from './size-table.ts'
 
 /** What is shipped: as small as it gets. */
-const shipped = { name: 'rootfs.sqsh', blockSize: 512 * 1024 }
+const shipped = { name: 'rootfs.sqsh', blockSize: smallest.blockSize }
 
 /** The same tree for container nodes on this machine, where reading fast matters more than size. */
-const forNodes = { name: 'rootfs.node.sqsh', blockSize: 128 * 1024, level: 6 }
+const forNodes = { name: 'rootfs.node.sqsh', ...fastest }
 
 /** Choices of a build. */
 export interface RootfsOptions {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { assemble } from '../build/assemble.ts'
 import type { KubernetesRelease } from '../build/kubernetes.ts'
-import { pack } from '../build/pack.ts'
+import { fastest, pack, smallest } from '../build/pack.ts'
 import { withParts } from '../build/rootfs.ts'
 import { debianPartsOf } from '../build/sbom-parts.ts'
 import { type SizeRow, sizeRows } from '../build/size-table.ts'
@@ -57,8 +57,8 @@ export async function makeRoot(
         .join(''),
     )
     if (embedConfig) tree.text('configuration', embeddedPath, readFileSync(embedConfig), 0o600)
-    const blockSize = fast ? 128 * 1024 : 512 * 1024
-    const stored = await pack(path, tree.entries(), fast ? zstd(6) : await xz(blockSize), blockSize)
+    const { blockSize } = fast ? fastest : smallest
+    const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize), blockSize)
     return { path, sbom, rows: sizeRows(tree, stored) }
   })
 }

@@ -3,6 +3,7 @@
 import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
+import { own, storyFolder } from '../support/abandoned-clusters.ts'
 import type { CommandResult } from '../support/command-result.ts'
 import { type Traces, traces } from './host.ts'
 
@@ -16,7 +17,8 @@ export class TestCluster {
 
   constructor(readonly name: string) {
     // Not below /tmp where that is in memory: containers' layers need a file system that takes an overlay.
-    this.home = mkdtempSync('/var/tmp/ichor-story-')
+    this.home = mkdtempSync(storyFolder)
+    own(this.home)
     this.state = join(this.home, 'clusters')
     // An image of its own, so that its loop device can be distinguished from those of other clusters; a folder is used as it is.
     const source = process.env.ICHOR_ROOTFS ?? join(repository, 'dist', 'rootfs.node.sqsh')
@@ -145,7 +147,7 @@ export class TestCluster {
 
 /** The parts of a Kubernetes object that stories look at. */
 export interface KubeItem {
-  metadata: { name: string; labels?: Record<string, string>; uid: string }
+  metadata: { name: string; labels?: Record<string, string>; uid: string; deletionTimestamp?: string }
   spec: { nodeName?: string; clusterIP?: string }
   status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } }
 }
