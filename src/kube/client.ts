@@ -21,6 +21,8 @@ export interface ListQuery {
   namespace?: string | undefined
   labelSelector?: string
   fieldSelector?: string
+  /** The most objects in a list; the others are left out. */
+  limit?: number
 }
 
 /** A client of one API server. */
@@ -71,6 +73,8 @@ export const core = {
   configMap: { apiVersion: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true },
   secret: { apiVersion: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true },
   service: { apiVersion: 'v1', kind: 'Service', plural: 'services', namespaced: true },
+  event: { apiVersion: 'v1', kind: 'Event', plural: 'events', namespaced: true },
+  endpoints: { apiVersion: 'v1', kind: 'Endpoints', plural: 'endpoints', namespaced: true },
   namespace: { apiVersion: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false },
   endpointSlice: { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', plural: 'endpointslices', namespaced: true },
   daemonSet: { apiVersion: 'apps/v1', kind: 'DaemonSet', plural: 'daemonsets', namespaced: true },

@@ -4,9 +4,21 @@ import { duplicateKey } from '../document/unique-keys.ts'
 import { messageOf } from '../wire/error-message.ts'
 import { KubeError } from './errors.ts'
 
+/** An object on which another depends. */
+export interface OwnerReference {
+  apiVersion?: string
+  kind: string
+  name: string
+  uid?: string
+  controller?: boolean
+  blockOwnerDeletion?: boolean
+}
+
 /** Metadata of every Kubernetes object. */
 export interface ObjectMeta {
   name?: string
+  /** A prefix from which the server makes the name. */
+  generateName?: string
   namespace?: string | undefined
   uid?: string
   resourceVersion?: string
@@ -14,7 +26,7 @@ export interface ObjectMeta {
   deletionTimestamp?: string
   labels?: Record<string, string>
   annotations?: Record<string, string>
-  ownerReferences?: { kind: string; name: string; controller?: boolean }[]
+  ownerReferences?: OwnerReference[]
 }
 
 /** A Kubernetes object of any kind. */

@@ -1,11 +1,12 @@
 /**
- * Pods and their node: user namespaces and folders of the host, and how pods end when the node restarts: the kubelet ends them, with
- * hooks, grace periods and by priority, before anything else stops.
+ * Pods and their node: access to the machine API, user namespaces and folders of the host, and how pods end when the node restarts:
+ * the kubelet ends them, with hooks, grace periods and by priority, before anything else stops.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildClient } from '../interop/client.ts'
 import { answerAsRegistry, buildGuest, type GuestImage, guestImage } from '../interop/guest.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 
@@ -15,6 +16,7 @@ const [gateway, first, second] = ['10.64.0.1', '10.64.0.2', '10.64.0.3']
 let images: Record<string, GuestImage> = {}
 let registry: ReturnType<typeof Bun.serve>
 
+const kubernetesTalosAPIAccess = { enabled: true, allowedRoles: ['os:reader'], allowedKubernetesNamespaces: ['tools'] }
 const kubelet = (extraConfig: object) => JSON.stringify({ machine: { kubelet: { extraConfig } } })
 
 beforeAll(async () => {
@@ -22,13 +24,14 @@ beforeAll(async () => {
   images = {
     guest: guestImage(join(cluster.home, 'guest')),
     stopped: guestImage(join(cluster.home, 'guest'), { StopSignal: 'SIGUSR1' }),
+    client: guestImage(await buildClient()),
   }
   registry = Bun.serve({ port: 0, hostname: '0.0.0.0', fetch: (request) => answerAsRegistry(images, request) })
   await cluster.create(
     ...['--cidr', '10.64.0.0/24', '--registry-mirror', `guests.test=http://${gateway}:${registry.port}`],
     ...['--config-patch-worker', kubelet({ shutdownGracePeriod: '16s', shutdownGracePeriodCriticalPods: '6s' })],
-    '--config-patch-control-plane',
-    kubelet({ shutdownGracePeriodByPodPriority: [{ priority: 0, shutdownGracePeriodSeconds: 20 }] }),
+    ...['--config-patch-control-plane', kubelet({ shutdownGracePeriodByPodPriority: [{ priority: 0, shutdownGracePeriodSeconds: 20 }] })],
+    ...['--config-patch-control-plane', JSON.stringify({ machine: { features: { kubernetesTalosAPIAccess } } })],
   )
 })
 afterAll(async () => {
@@ -42,6 +45,61 @@ const on = async (node: string, ...args: string[]) => succeeded(await cluster.ta
 test.each([first, second])('the kubelet of %s has taken the lock that delays a shutdown', async (node) => {
   const lines = (await on(node, 'logs', 'machined')).split('\n').filter((line) => line.includes('shutdown lock taken'))
   expect(lines).toEqual([expect.stringContaining('by=kubelet')])
+})
+
+describe('the machine API', () => {
+  /** What `talosctl inject serviceaccount` makes of a pod that calls the API with the field's client. */
+  const injected = async (namespace: string, roles: string) => {
+    const file = join(cluster.home, `${namespace}.yaml`)
+    const args = ['-talosconfig', '/var/run/secrets/talos.dev/config', 'version']
+    const container = { name: 'client', image: 'guests.test/client:1', args }
+    const spec = { restartPolicy: 'Never', containers: [container] }
+    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'caller', namespace }, spec }))
+    succeeded(await cluster.kubectl(['create', 'namespace', namespace]))
+    const { stdout } = succeeded(await cluster.talosctl('inject', 'serviceaccount', '--roles', roles, '--file', file))
+    succeeded(await cluster.kubectl(['apply', '-f', '-'], stdout))
+  }
+  const fieldOf = async (namespace: string, kind: string, path: string) =>
+    succeeded(await cluster.kubectl(['get', kind, '--namespace', namespace, '--output', `jsonpath={${path}}`])).stdout
+  const secret = 'secret/caller-talos-secrets'
+
+  test('answers a pod of a namespace that may call it, with the roles of its certificate', async () => {
+    await injected('tools', 'os:reader')
+    await eventually(async () => {
+      if ((await fieldOf('tools', 'pod/caller', '.status.phase')) !== 'Succeeded')
+        throw new Error(succeeded(await cluster.kubectl(['describe', '--namespace', 'tools', 'pod,tsa', 'caller'])).stdout)
+    })
+    expect(succeeded(await cluster.kubectl(['logs', '--namespace', 'tools', 'caller'])).stdout).toContain('v1.13.')
+    expect(await fieldOf('tools', 'events', '.items[?(@.source.component=="talos-sa-controller")].reason')).toBe('Synced')
+    const config = join(cluster.home, 'of-the-pod')
+    writeFileSync(config, Buffer.from(await fieldOf('tools', secret, '.data.config'), 'base64'), { mode: 0o600 })
+    const { code, stderr } = await cluster.talosctl('--talosconfig', config, '--endpoints', first, '--nodes', first, 'reboot')
+    expect([code, stderr]).toEqual([1, expect.stringContaining('PermissionDenied')])
+  })
+
+  test('is reached by a service that leads to the control plane', async () => {
+    expect(await fieldOf('default', 'endpointslice/talos-ipv4', '.endpoints[*].addresses')).toBe(JSON.stringify([first]))
+    expect(await fieldOf('default', 'service/talos', '.spec.ports[*].port')).toBe('50000')
+  })
+
+  test.each([
+    ['elsewhere', 'os:reader', 'ErrNamespaceNotAllowed'],
+    ['tools', 'os:admin', 'ErrRolesNotAllowed'],
+  ])('stays closed to a pod in %s with %s', async (namespace, roles, reason) => {
+    const account = {
+      apiVersion: 'talos.dev/v1alpha1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'closed', namespace },
+      spec: { roles: [roles] },
+    }
+    await cluster.kubectl(['create', 'namespace', namespace])
+    succeeded(await cluster.kubectl(['apply', '-f', '-'], JSON.stringify(account)))
+    await eventually(async () => {
+      expect(await fieldOf(namespace, 'tsa/closed', '.status.failureReason')).toStartWith(`${reason}: `)
+    }, 20)
+    expect(await fieldOf(namespace, 'events', '.items[?(@.involvedObject.name=="closed")].reason')).toBe(reason)
+    expect(await fieldOf(namespace, 'secrets', '.items[*].metadata.name')).not.toContain('closed')
+  })
 })
 
 describe('pods', () => {

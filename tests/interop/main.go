@@ -1,6 +1,6 @@
 // Interop drives a machine's API with the field's own Go client library and prints what it saw as JSON.
 //
-//	interop -talosconfig F -endpoint HOST:PORT [-node N | -nodes N,N] COMMAND [ARGUMENT...]
+//	interop -talosconfig F [-endpoint HOST:PORT] [-node N | -nodes N,N] COMMAND [ARGUMENT...]
 //
 // Commands: call PATH JSON..., version, services, get NS TYPE ID, list NS TYPE..., watch NS TYPE COUNT, logs ID, copy PATH, read PATH, reboot,
 // config FOLDER KUBERNETES-VERSION and expressions FILE (both ask nobody).
@@ -54,7 +54,7 @@ import (
 
 var (
 	talosconfig = flag.String("talosconfig", "", "client configuration; none means maintenance mode")
-	endpoint    = flag.String("endpoint", "", "host:port of the API")
+	endpoint    = flag.String("endpoint", "", "host:port of the API; without one, those of the client configuration")
 	node        = flag.String("node", "", "the one node that is to answer")
 	nodes       = flag.String("nodes", "", "the nodes that are to answer, comma separated")
 	token       = flag.String("token", "", "the token that machines join with, for trustd")
@@ -99,7 +99,12 @@ func connect(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 
-	return client.New(ctx, client.WithConfig(config), client.WithEndpoints(*endpoint))
+	options := []client.OptionFunc{client.WithConfig(config)}
+	if *endpoint != "" {
+		options = append(options, client.WithEndpoints(*endpoint))
+	}
+
+	return client.New(ctx, options...)
 }
 
 func run(ctx context.Context, args []string) (any, error) {

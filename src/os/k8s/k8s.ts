@@ -1,6 +1,8 @@
 import type { Area } from '../area.ts'
 import { ensureImage } from '../cri/public.ts'
 import { kubeconfig } from './api/kubeconfig.ts'
+import { keepApiEndpoints } from './controllers/api-access/endpoints.ts'
+import { serveServiceAccounts } from './controllers/api-access/service-accounts.ts'
 import { tryComponentSettings } from './controllers/component-trial.ts'
 import { configKubernetesAccess } from './controllers/control-plane/access-config.ts'
 import { configAdmissionControl } from './controllers/control-plane/admission-control-config.ts'
@@ -92,6 +94,8 @@ export const k8s: Area = {
       loadExtraManifests,
       applyAllManifests(machine),
       spreadDns(machine),
+      serveServiceAccounts(machine),
+      keepApiEndpoints(machine),
     ],
   }),
 }

@@ -1,4 +1,6 @@
 /** What other areas may use of this one besides its resources and documents. */
 
+// Kubernetes provides the service that the certificates of the machine API name.
+export { machineApiService } from './machine-api-service.ts'
 // Discovery trusts the roots of the configuration.
 export { trustedRoots } from './trusted-roots.ts'

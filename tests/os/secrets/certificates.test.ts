@@ -87,14 +87,14 @@ function machine() {
     issueApiServerCertificates(),
   )
   runtime.start()
-  const configure = (type: 'controlplane' | 'worker') => {
+  const configure = (type: 'controlplane' | 'worker', patch: (text: string) => string = (text) => text) => {
     const config = generate(type, {
       clusterName: 'demo',
       endpoint: 'https://lb.example:6443',
       secrets,
       additionalSans: ['extra.example', '192.0.2.1'],
     })
-    store.put(MachineConfig, 'v1alpha1', config.toString())
+    store.put(MachineConfig, 'v1alpha1', patch(config.toString()))
   }
   const addresses = (...list: string[]) => {
     store.put(NodeAddress, 'accumulative', { addresses: [...list, '10.244.0.1/24'], sortAlgorithm: 'v1' })
@@ -126,6 +126,15 @@ describe('a control plane', () => {
     expect(read(client).extensions.extendedKeyUsage).toEqual(['clientAuth'])
     expect(issuedBy(read(server), authority(certs.os))).toBe(true)
     expect(read(store.get(TrustdCertificate, 'trustd')?.spec.server).extensions.keyUsage).toEqual(['digitalSignature', 'keyEncipherment'])
+  })
+
+  test('is called by pods with the names of its service, when they may call it', async () => {
+    const { store, runtime, configure } = machine()
+    const access = '    kubernetesTalosAPIAccess: {enabled: true}\n'
+    configure('controlplane', (text) => text.replace(/^ {2}features:\n/m, (line) => line + access))
+    await runtime.settled()
+    const { server } = store.get(ApiCertificate, 'api')!.spec
+    expect(read(server).extensions.altNames?.dns).toEqual(['node-1', 'node-1.example', 'extra.example', 'talos', 'talos.default'])
   })
 
   test('signs those of etcd and of Kubernetes, without the addresses of pods', async () => {

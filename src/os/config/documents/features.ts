@@ -10,12 +10,9 @@ export const features = section({
   stableHostname: described(flag, 'Names the machine by its identity when nothing else does.'),
   kubernetesTalosAPIAccess: described(
     section({
-      enabled: described(
-        notYet(flag, 'pods get no credentials for the machine API, give them a client configuration by a Secret of your own'),
-        'Switches this on.',
-      ),
-      allowedRoles: described(listOf(text), 'Roles that pods may have.'),
-      allowedKubernetesNamespaces: described(listOf(text), 'Namespaces whose pods may ask for access.'),
+      enabled: described(flag, 'Switches this on.'),
+      allowedRoles: described(listOf(text), 'Roles that pods may have; without any, no pod gets access.'),
+      allowedKubernetesNamespaces: described(listOf(text), 'Namespaces whose pods may ask for access; without any, none may.'),
     }),
     'Let pods in some namespaces reach the machine API.',
   ),

@@ -1,5 +1,6 @@
 import { core, type KubeClient, pathOf } from '../../../kube/client.ts'
 import { KubeError } from '../../../kube/errors.ts'
+import { follow } from '../../../kube/follow.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import { pause } from '../../../timing/pause.ts'
 
@@ -20,7 +21,6 @@ export interface Approval {
 /** Evaluation interval of undecided requests in milliseconds: the cluster's records of a new node come within seconds, others may never come. */
 const firstDelay = 1_000
 const longestDelay = 60_000
-const watchDelay = 500
 /** Requests that are remembered at once; any node may create more. */
 const maxUndecided = 500
 
@@ -56,7 +56,14 @@ export async function approveRequests(client: KubeClient, approval: Approval, si
     }
   }
   try {
-    await Promise.race([watchRequests(client, approval.signer, seen, inner), decide()])
+    const query = { fieldSelector: `spec.signerName=${approval.signer}` }
+    const followed = {
+      listed(requests: readonly KubeObject[]) {
+        for (const request of requests) seen(request)
+      },
+      changed: seen,
+    }
+    await Promise.race([follow(client, core.certificateSigningRequest, query, followed, inner, { longest: longestDelay }), decide()])
   } finally {
     life.abort(new Error('the other half ended'))
   }
@@ -91,29 +98,6 @@ async function approve(client: KubeClient, request: KubeObject, message: string,
   } catch (error) {
     // The request was decided by others or is gone: nothing is left to do.
     if (!(error instanceof KubeError) || (error.status !== 404 && error.status !== 409)) throw error
-  }
-}
-
-async function watchRequests(
-  client: KubeClient,
-  signer: string,
-  seen: (request: KubeObject, gone?: boolean) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const query = { fieldSelector: `spec.signerName=${signer}` }
-  for (let delay = watchDelay; !signal.aborted; ) {
-    try {
-      const { items, resourceVersion } = await client.list(core.certificateSigningRequest, query, { signal })
-      for (const item of items) seen(item)
-      delay = watchDelay
-      for await (const { type, object } of client.watch(core.certificateSigningRequest, { ...query, resourceVersion }, { signal }))
-        if (type !== 'BOOKMARK') seen(object, type === 'DELETED')
-    } catch (error) {
-      if (signal.aborted) return
-      onlyKube(error)
-      delay = Math.min(longestDelay, delay * 2)
-    }
-    await pause(delay, signal)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { KubeObject } from '../../../kube/object.ts'
 
-/** Lets pods request access to the machine API: a custom resource, and the service they connect to. */
+/** The kind of object that requests access to the machine API. Its controllers make everything else. */
 export function apiAccess(): KubeObject[] {
   const roles = { type: 'array', items: { type: 'string' } }
   return [
@@ -36,12 +36,6 @@ export function apiAccess(): KubeObject[] {
           },
         ],
       },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'talos', namespace: 'default', labels: { component: 'apid', provider: 'talos' } },
-      spec: { ports: [{ name: 'apid', port: 50000, protocol: 'TCP', targetPort: 50000 }] },
     },
   ]
 }

@@ -8,6 +8,7 @@ import { sharedAddresses } from '../../network/public.ts'
 import { splitUrl } from '../../url.ts'
 import { KubernetesKeysConfig } from '../documents/kubernetes-keys.ts'
 import { encoded } from '../issued.ts'
+import { machineApiNames } from '../machine-api-service.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
 import { KubeletSecret } from '../resources/kubelet-secret.ts'
 import { KubernetesKeys } from '../resources/kubernetes-keys.ts'
@@ -28,7 +29,8 @@ export const configRootOS: Controller = defineController({
     const machine = found?.machine
     if (!machine) return
     const shared = sharedAddresses(found).map(addressOnly)
-    const sans = [...new Set([...(machine.certSANs ?? []), ...shared])]
+    const forPods = machine.features?.kubernetesTalosAPIAccess?.enabled ? machineApiNames : []
+    const sans = [...new Set([...(machine.certSANs ?? []), ...shared, ...forPods])]
     root.put('os', {
       ...(machine.ca?.key && { issuingCA: pairOf(machine.ca) }),
       acceptedCAs: acceptedCAs(machine),

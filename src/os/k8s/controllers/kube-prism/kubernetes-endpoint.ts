@@ -1,9 +1,8 @@
 import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
 import { core, type KubeClient, kubeClient } from '../../../../kube/client.ts'
-import { KubeError } from '../../../../kube/errors.ts'
+import { follow } from '../../../../kube/follow.ts'
 import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import type { KubeObject } from '../../../../kube/object.ts'
-import { pause } from '../../../../timing/pause.ts'
 import { MachineType } from '../../../config/resources/machine-type.ts'
 import { contacts } from '../../../contacts.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
@@ -12,7 +11,6 @@ import { Endpoint } from '../../resources/endpoint.ts'
 import { KubeletKubeconfig } from '../../resources/kubelet.ts'
 
 const retryDelay = 2000
-const longestDelay = 30_000
 
 /** The addresses of the API servers, from the Kubernetes API. */
 export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
@@ -48,37 +46,30 @@ export function observeEndpoints({ files }: { files: Pick<KubeletFileSystem, 're
   })
 }
 
-async function watchApiServers(
+function watchApiServers(
   client: KubeClient,
   changed: (addresses: string[]) => void,
   signal: AbortSignal,
   report: (error?: unknown) => void,
-): Promise<never> {
-  const query = { namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }
-  let delay = retryDelay
-  for (;;) {
-    try {
-      const { items, resourceVersion } = await client.list(core.endpointSlice, query, { signal })
-      const slices = new Map(items.map((slice) => [slice.metadata.name, slice]))
-      const publish = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
+): Promise<void> {
+  const slices = new Map<string | undefined, KubeObject>()
+  const publish = () => changed([...new Set([...slices.values()].flatMap(addressesOf))].sort())
+  const followed = {
+    listed(items: readonly KubeObject[]) {
+      slices.clear()
+      for (const slice of items) slices.set(slice.metadata.name, slice)
       publish()
       report()
-      delay = retryDelay
-      for await (const { type, object } of client.watch(core.endpointSlice, { ...query, resourceVersion }, { signal })) {
-        if (type === 'BOOKMARK') continue
-        if (type === 'DELETED') slices.delete(object.metadata.name)
-        else slices.set(object.metadata.name, object)
-        publish()
-      }
-      await pause(retryDelay, signal)
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      if (!(error instanceof KubeError)) throw error
-      report(error)
-      await pause(delay, signal)
-      delay = Math.min(longestDelay, delay * 2)
-    }
+    },
+    changed(slice: KubeObject, deleted: boolean) {
+      if (deleted) slices.delete(slice.metadata.name)
+      else slices.set(slice.metadata.name, slice)
+      publish()
+    },
+    failed: report,
   }
+  const query = { namespace: 'default', labelSelector: 'kubernetes.io/service-name=kubernetes' }
+  return follow(client, core.endpointSlice, query, followed, signal, { first: retryDelay })
 }
 
 function addressesOf(slice: KubeObject): string[] {
