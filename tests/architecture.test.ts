@@ -309,6 +309,7 @@ const yamlExceptions: Record<string, string> = {
   'os/config/generate/yaml.ts': 'writes configurations',
   'os/network/controllers/platform.ts': 'writes the network of a platform to STATE',
   'os/network/platform/platform-config.ts': "a platform's network",
+  'os/secrets/controllers/encryption-salt.ts': 'the salt on STATE',
   'os/cluster/controllers/identity.ts': 'the identity on STATE',
   'os/kubespan/controllers/identity.ts': 'the identity on STATE',
 }

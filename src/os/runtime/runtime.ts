@@ -13,12 +13,16 @@ import { configApiService, configMaintenance } from './controllers/api-service.t
 import { reportStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
+import { observeKernelCmdline } from './controllers/kernel-cmdline.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
 import { reportMaintenance } from './controllers/maintenance.ts'
+import { observeMountStatus } from './controllers/mount-status.ts'
+import { observeSbom } from './controllers/sbom-item.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
+import { observeServicePids } from './controllers/service-pid.ts'
 import { observeMachineToken } from './controllers/unique-machine-token.ts'
 import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
@@ -39,6 +43,9 @@ export const runtime: Area = {
       observeDevicesReady(machine.kernel),
       observeSecurityState(machine.kernel),
       observeServices(machine),
+      observeServicePids(machine),
+      observeMountStatus,
+      observeSbom(machine.kernel),
       configEnvironment,
       configMaintenance,
       configApiService,
@@ -50,6 +57,7 @@ export const runtime: Area = {
         ? []
         : [
             observeMachineToken,
+            observeKernelCmdline(machine.kernel),
             configKernelModules,
             applyKernelModules(machine.kernel),
             observeKernelModules(machine.kernel),

@@ -1,6 +1,7 @@
 import type { Area } from '../area.ts'
 import { generateClientConfiguration } from './api/client-configuration.ts'
 import { issueApiCertificates, issueTrustdCertificates } from './controllers/api.ts'
+import { keepEncryptionSalt } from './controllers/encryption-salt.ts'
 import { issueEtcdCertificates } from './controllers/etcd.ts'
 import { issueApiServerCertificates, issueKubeconfigs } from './controllers/kubernetes.ts'
 import {
@@ -37,6 +38,7 @@ export const secrets: Area = {
       issueEtcdCertificates(),
       issueKubeconfigs(),
       issueApiServerCertificates(),
+      keepEncryptionSalt(machine.kernel),
     ],
   }),
 }
