@@ -38,7 +38,8 @@ export const secrets: Area = {
       issueEtcdCertificates(),
       issueKubeconfigs(),
       issueApiServerCertificates(),
-      keepEncryptionSalt(machine.kernel),
+      // A container has no volumes to encrypt.
+      ...(machine.kernel.mode === 'container' ? [] : [keepEncryptionSalt(machine.kernel)]),
     ],
   }),
 }

@@ -15,7 +15,7 @@ async function start(state: Map<string, string>) {
   }
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
-  runtime.register(keepEncryptionSalt({ mode: 'metal', files: files as never }))
+  runtime.register(keepEncryptionSalt({ files: files as never }))
   runtime.start()
   await runtime.settled()
   return { store, runtime }

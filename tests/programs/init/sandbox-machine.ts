@@ -64,7 +64,6 @@ export const startMachine = (
         writeFileSync(join(root, path), text)
       }
       put('proc/cmdline', `${commandLine}${from === 'disk' ? ' ichor.slot=a' : ''}\n`)
-      put('proc/meminfo', 'MemTotal:        4000000 kB\n')
       put('proc/modules', 'nbd 61440 0 - Live 0x0000000000000000\n')
       put('run/ichor/key.pub', key.publicKey)
       put('run/ichor/source', from === 'disk' ? '/dev/vda1 vfat\n' : '/dev/sr0 iso9660\n')

@@ -99,6 +99,9 @@ interface NodeOptions {
 const noFault: Fails = () => false
 const usual = ['proc/self', 'system/state', 'system/run/machined', 'etc', 'run', 'var/lib', 'sys/class/net', 'usr/lib']
 
+/** What the kernel counts, which every node reads. */
+const counters = { stat: 'cpu 1 0 1 1\ncpu0 1 0 1 1\n', meminfo: 'MemTotal:        4000000 kB\nMemFree:         1000000 kB\n' }
+
 /** How the kernel fails calls: a disk breaks, a mount is in use, anything else was interrupted. */
 const errnoOf = (call: string): number => ({ block: 5, mount: 16, spawn: 11 })[call.split(/[. ]/)[0] ?? ''] ?? 4
 
@@ -130,6 +133,7 @@ export const startServingNode = (sockets: Fails): Promise<ServingNode> =>
 export async function begin({ fails = noFault, disk, hardware, sockets: failing }: NodeOptions): Promise<SandboxNode> {
   const root = join(folder, String(nodes++))
   for (const path of usual) mkdirSync(join(root, path), { recursive: true })
+  for (const [name, text] of Object.entries(counters)) writeFileSync(join(root, 'proc', name), text)
   await hardware?.start(root)
   disk?.(root)
   const calls = new Map<string, number>()
