@@ -1,10 +1,11 @@
 /** One cluster's life on real parts: made, used, hurt, grown, shrunk, and gone without a trace. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { Journal } from '../../src/programs/node-supervisor/journal.ts'
-import { undo } from '../../src/programs/talosctl/cluster/undo.ts'
+import { unitPath } from '../../src/programs/talosctl/cluster/host/unit.ts'
+import type { CommandResult } from '../support/command-result.ts'
+import { crashHost } from '../support/host-crash.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 import type { Traces } from './host.ts'
 
@@ -169,21 +170,43 @@ test('control planes join etcd, and leave it on request', async () => {
   await healthy()
 })
 
-test('after a crash of the host, of which only the disk is left, the same command brings the cluster back', async () => {
-  const journal = new Journal(join(cluster.state, 'story', 'journal'))
-  const left = await undo(journal.entries().filter(({ kind }) => kind !== 'directory'))
-  expect(left).toEqual([])
+test('a cluster is stopped with its nodes shut down, and started again', async () => {
+  const { stderr } = succeeded(await cluster.talosctl('cluster', 'stop', '--name', 'story'))
+  expect(stderr).toContain('cluster "story" is stopped')
+  expect(cluster.traces().processes).toEqual([])
+  expect(await cluster.startAgain('--restart-with-host')).toContain(`cluster "story" starts with this host: ${unitPath(cluster.record())}`)
+  expect(await cluster.startAgain()).toContain('cluster "story" is running with 1 control plane and 1 worker')
+})
+
+test('after a crash of the host, of which only the disk is left, its unit brings the cluster back with its data', async () => {
+  expect(await crashHost(join(cluster.state, 'story'))).toEqual([])
   // A loop device is released with the last mount namespace that holds it.
   await eventually(async () => expect(cluster.traces()).toEqual(before), 5)
-  await cluster.create()
+  const image = cluster.record().image
+  renameSync(image, `${image}.away`)
+  const { code, stderr } = await startUnit()
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`cluster "story": the nodes' root file system is not at "${image}"`)])
+  renameSync(`${image}.away`, image)
+  succeeded(await startUnit())
+  expect(await cluster.startAgain()).toContain('cluster "story" is running with')
   expect((await cluster.objects('get', 'deployments')).items.map(({ metadata }) => metadata.name)).toEqual(['whoami'])
 })
 
 test('destroy leaves nothing', async () => {
   succeeded(await cluster.destroy())
   await eventually(async () => expect(cluster.traces()).toEqual(before), 5)
+  expect(readdirSync('/etc/systemd/system').filter((name) => name.startsWith('ichor-story-'))).toEqual([])
   expect(succeeded(await cluster.talosctl('config', 'contexts')).stdout).not.toContain('story')
 })
+
+/** Runs what the cluster's unit starts, as systemd does. */
+async function startUnit(): Promise<CommandResult> {
+  const line = /^ExecStart=@(.*)$/m.exec(readFileSync(unitPath(cluster.record()), 'utf8'))?.[1] ?? ''
+  const [file = '', argv0 = '', ...args] = line.split(' ')
+  const child = Bun.spawn([file, ...args], { argv0, cwd: '/', env: { PATH: '/usr/sbin:/usr/bin' }, stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
+  return { code, stdout, stderr }
+}
 
 /** The address of a node. */
 function ipOf(node: string): string {

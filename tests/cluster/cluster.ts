@@ -62,6 +62,11 @@ export class TestCluster {
     return succeeded(await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args))
   }
 
+  /** `cluster start` of this cluster; returns what it reports, and fails the story when it fails. */
+  async startAgain(...args: string[]): Promise<string> {
+    return succeeded(await this.talosctl('cluster', 'start', '--name', this.name, '--wait-timeout', '4m', ...args)).stderr
+  }
+
   /** `cluster destroy` of this cluster. */
   async destroy(): Promise<CommandResult> {
     return this.talosctl('cluster', 'destroy', '--name', this.name, '--force')

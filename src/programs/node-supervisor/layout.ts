@@ -80,6 +80,8 @@ export function clusterPaths(directory: string) {
     lock: join(directory, 'lock'),
     /** Written first by destroy; supervisors that see it stop, and none starts any more. */
     tombstone: join(directory, 'destroying'),
+    /** Written by stop and removed by start; supervisors that see it shut their node down and restart nothing. */
+    stopped: join(directory, 'stopped'),
     rootfs: join(directory, 'rootfs'),
     runc: join(directory, 'runc'),
     secrets: join(directory, 'secrets.yaml'),

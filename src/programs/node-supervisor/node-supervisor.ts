@@ -46,6 +46,8 @@ export async function main(args: string[]): Promise<number> {
     mkdirSync(own, { recursive: true, mode: 0o700 })
     const unlock = lock(join(own, 'supervisor.lock'))
     const unwatch = watchSupervisors(cluster.directory, isNode ? 'gateway' : 'nodes', () => abort.abort())
+    // One that is ending, as when the host goes down, restarts no other.
+    abort.signal.addEventListener('abort', unwatch)
     try {
       if (isNode) await (await import('./supervise-node.ts')).superviseNode(directory, self, abort.signal)
       else await (await import('./serve-gateway.ts')).serveGateway(directory, abort.signal, (reload) => process.on('SIGHUP', reload))

@@ -13,10 +13,11 @@ const watchInterval = 2_000
 /** What is monitored. */
 export type Monitored = 'gateway' | 'nodes'
 
-/** Restarts dead processes periodically; calls `destroyed` once the cluster is being destroyed. Returns a function that stops it. */
-export function watchSupervisors(directory: string, monitored: Monitored, destroyed: () => void): () => void {
+/** Restarts dead processes periodically; calls `ended` once the cluster is being stopped or destroyed. Returns a function that stops it. */
+export function watchSupervisors(directory: string, monitored: Monitored, ended: () => void): () => void {
   const timer = setInterval(() => {
-    if (existsSync(clusterPaths(directory).tombstone) || !existsSync(clusterPaths(directory).record)) return destroyed()
+    const { tombstone, stopped, record } = clusterPaths(directory)
+    if (existsSync(tombstone) || existsSync(stopped) || !existsSync(record)) return ended()
     if (monitored === 'gateway') reviveGateway(directory)
     else reviveNodes(directory)
   }, watchInterval)

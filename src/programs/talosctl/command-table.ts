@@ -29,7 +29,7 @@ export const commands: Record<string, Entry> = {
   },
   cgroups: { summary: 'Show control groups', aliases: ['cg'], load: async () => (await import('./commands/process/cgroups.ts')).cgroups },
   cluster: {
-    summary: 'Create, show and destroy clusters on this machine',
+    summary: 'Create, start, stop, show and destroy clusters on this machine',
     local: true,
     load: async () => (await import('./commands/cluster/cluster.ts')).cluster,
   },

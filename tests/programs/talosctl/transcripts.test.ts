@@ -17,6 +17,8 @@ const elsewhere = new Set([
   'dashboard', // tests/programs/talosctl/dashboard.test.ts, all screens
   'events', // tests/cluster/api.story.ts, as they come
   'cluster create', // every story
+  'cluster start', // tests/cluster/cluster.story.ts
+  'cluster stop',
   'cluster create qemu', // tests/vm
   'conformance kubernetes', // tests/conformance/smoke.story.ts
   'rotate-ca', // tests/cluster/trust.story.ts

@@ -1,6 +1,9 @@
 import { mkdirSync } from 'node:fs'
+import { formatPrefix } from '../../../wire/prefix.ts'
 import type { ClusterRecord } from '../../node-supervisor/layout.ts'
 import { UsageError } from '../failure.ts'
+import { parseCidr } from './host/cidr.ts'
+import { clash, hostNetworks } from './host/networks.ts'
 import { checkDisk, checkImage, checkKernel, checkLoop, checkMesh, checkRoot } from './host/preflight.ts'
 import type { ClusterRequest } from './plan/plan.ts'
 import { checkMachines, checkRoom } from './qemu/preflight.ts'
@@ -10,6 +13,23 @@ export function checkSameKind({ name, machines }: ClusterRecord, request: Cluste
   if ((machines !== undefined) === (request.machines !== undefined)) return
   const [has, say] = machines ? ['virtual machines', 'create qemu'] : ['containers', 'create']
   throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
+}
+
+/** What this host lacks, or has in the way, for nodes that were created before. */
+export function checkHostAgain({ machines, network, image }: ClusterRecord): void {
+  if (machines) checkMachines(machines)
+  else checkContainers(image)
+  const others = hostNetworks().filter(({ link }) => link !== network.bridge)
+  const taken = clash(parseCidr(network.cidr), others)
+  if (taken)
+    throw new UsageError(`network ${network.cidr} of the nodes overlaps ${formatPrefix(taken.cidr)} of ${taken.link}: change that link`)
+}
+
+function checkContainers(image: string): void {
+  checkRoot()
+  checkKernel()
+  checkLoop()
+  checkImage(image)
 }
 
 /** What this host lacks for the requested nodes. */
@@ -22,10 +42,7 @@ export function checkHost(request: ClusterRequest, present: ClusterRecord | unde
     checkRoom(state, added * machines.disks.reduce((sum, { size }) => sum + size, 0))
     return
   }
-  checkRoot()
-  checkKernel()
+  checkContainers(image)
   if (mesh) checkMesh()
-  checkLoop()
-  checkImage(image)
   checkDisk(state, added)
 }

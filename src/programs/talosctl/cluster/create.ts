@@ -248,7 +248,11 @@ async function settle(
   signal: AbortSignal,
 ): Promise<void> {
   if (!options.wait) return
-  await awaitHealth(io, record, configs, progress, { signal: io.signal, timeout: options.waitTimeout, readiness: options.checkReadiness })
+  await awaitHealth(io, record, configs.credentials, progress, {
+    signal: io.signal,
+    timeout: options.waitTimeout,
+    readiness: options.checkReadiness,
+  })
   if (options.kubeconfig) {
     const first = record.nodes.find(({ role }) => role === 'controlplane')
     const text = await fetchKubeconfig(first?.ip ?? '', configs.credentials, signal)
@@ -258,7 +262,7 @@ async function settle(
 }
 
 /** Makes the gateway reload the record, since the control planes may have changed. */
-function reloadGateway(directory: string): void {
+export function reloadGateway(directory: string): void {
   const holder = holderOf(gatewayLock(directory))
   if (holder && isAlive(holder)) process.kill(holder.pid, 'SIGHUP')
 }

@@ -93,6 +93,8 @@ function describe(entry: JournalEntry): string {
       return `sysctl ${entry.name}`
     case 'program':
       return `program ${entry.args.join(' ')}`
+    case 'unit':
+      return `systemd unit ${entry.name}`
     case 'loop':
       return `loop device of ${entry.backing}`
     default:

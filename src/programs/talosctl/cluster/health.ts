@@ -1,6 +1,6 @@
 import type { ClusterRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
-import type { Configs } from './plan/configs.ts'
+import type { Credentials } from './node-api.ts'
 import type { Progress } from './progress.ts'
 
 /** How to wait for a healthy cluster. */
@@ -12,13 +12,19 @@ export interface HealthWait {
 }
 
 /** Waits until every check holds; each is shown while it is looked at and when it is over. */
-export async function awaitHealth(io: Io, record: ClusterRecord, configs: Configs, progress: Progress, wait: HealthWait): Promise<void> {
+export async function awaitHealth(
+  io: Io,
+  record: ClusterRecord,
+  credentials: Credentials,
+  progress: Progress,
+  wait: HealthWait,
+): Promise<void> {
   const { awaitHealth: run, healthLine } = await import('../../../os/cluster/health/run.ts')
   const { healthSteps } = await import('../../../os/cluster/health/steps.ts')
   const { clusterView } = await import('../health/view.ts')
   const { Cluster } = await import('../cluster.ts')
   const ips = (role: string) => record.nodes.filter((node) => node.role === role).map(({ ip }) => ip)
-  const cluster = new Cluster(io, { endpoints: ips('controlplane'), nodes: [], tls: configs.credentials, source: 'cluster create' })
+  const cluster = new Cluster(io, { endpoints: ips('controlplane'), nodes: [], tls: credentials, source: 'cluster create' })
   const view = clusterView(cluster, { controlPlanes: ips('controlplane'), workers: ips('worker') })
   const steps = healthSteps().filter(({ needsReadyNodes }) => wait.readiness || !needsReadyNodes)
   try {

@@ -75,6 +75,19 @@ export async function nodeState(node: { address: string; credentials: Credential
   }
 }
 
+/** Waits until a node answers, and throws when it has no configuration or does not come up. */
+export async function awaitConfigured(
+  ip: string,
+  { credentials, trouble, signal }: Omit<Configuring, 'config' | 'installs'>,
+): Promise<void> {
+  await insist(`node ${ip} does not come up`, signal, async () => {
+    const why = trouble()
+    if (why) throw new HopelessError(why)
+    const { stage } = await nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal })
+    if (stage === 'maintenance') throw new HopelessError('it lost its configuration and waits in maintenance')
+  })
+}
+
 /** Waits until a node answers to its cluster's credentials. */
 export async function awaitApi(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
   await insist(`the API of node ${ip} does not answer`, signal, () =>

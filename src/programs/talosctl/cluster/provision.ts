@@ -31,6 +31,7 @@ const startTimeout = 15_000
 export async function provideCluster(directory: string, cluster: ClusterRecord): Promise<{ outside: boolean }> {
   const paths = clusterPaths(directory)
   const journal = new Journal(paths.journal)
+  rmSync(paths.stopped, { force: true })
   // A virtual machine has its own; of the host's side only nftables may be taken from it.
   if (!cluster.machines || existsSync(cluster.image)) mountImage(cluster.image, paths.rootfs, journal)
   makeBridge(cluster, journal)

@@ -28,10 +28,7 @@ export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOp
       io.stderr.write(`there is no cluster "${name}" in "${state}"\n`)
       return
     }
-    const known = clusters(state).map((cluster) => cluster.name)
-    throw new UsageError(
-      `there is no cluster "${name}" in "${state}"${known.length > 0 ? `: there are ${known.join(', ')}` : ''}; name another with --name, another folder with --state`,
-    )
+    throw noCluster(state, name)
   }
   const unlock = holdCluster(directory)
   try {
@@ -45,6 +42,13 @@ export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOp
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+/** A cluster that is not there, with those that are. */
+export function noCluster(state: string, name: string): UsageError {
+  const known = clusters(state).map((cluster) => cluster.name)
+  const others = known.length > 0 ? `: there are ${known.join(', ')}` : ''
+  return new UsageError(`there is no cluster "${name}" in "${state}"${others}; name another with --name, another folder with --state`)
 }
 
 /** Keeps others from changing the same cluster; the directory is made when it is not there. */

@@ -15,6 +15,7 @@ import { identify, isAlive, type ProcessIdentity } from '../../node-supervisor/p
 import { forgetBridge } from './host/filter.ts'
 import { removeLink } from './host/links.ts'
 import { removeMasquerade } from './host/masquerade.ts'
+import { removeUnit } from './host/unit.ts'
 
 /** Something that is still there, and why. */
 export interface Leftover {
@@ -23,6 +24,7 @@ export interface Leftover {
 }
 
 const undoOrder: JournalEntry['kind'][] = [
+  'unit',
   'program',
   'process',
   'cgroup',
@@ -65,6 +67,9 @@ function levels(entries: readonly JournalEntry[]): JournalEntry[][] {
 
 async function undoOne(entry: JournalEntry): Promise<void> {
   switch (entry.kind) {
+    case 'unit':
+      await removeUnit(entry.name)
+      break
     case 'program':
       await Promise.all(findProgram(entry.args).map(endProcess))
       break

@@ -69,18 +69,25 @@ export async function provideConfigs(directory: string, cluster: ClusterRecord, 
       ),
     )
   }
-  const { parseTalosconfig } = await import('../../talosconfig/talosconfig.ts')
-  const client = await parseTalosconfig(readFileSync(paths.talosconfig, 'utf8'), `"${paths.talosconfig}"`)
-  const own = client.contexts[cluster.name]
-  if (!own?.ca || !own.crt || !own.key)
-    throw new Error(`"${paths.talosconfig}" does not hold the cluster's context: destroy the cluster and create it again`)
-  const pem = (text: string) => Buffer.from(text, 'base64').toString()
+  const { context: own, credentials } = await readAdministrator(directory, cluster.name)
   return {
     controlplane: await config('controlplane'),
     worker: await config('worker'),
-    credentials: { ca: pem(own.ca), cert: pem(own.crt), key: pem(own.key) },
+    credentials,
     context: (current) => ({ ...own, endpoints: endpointsOf(current, request), nodes: [] }),
   }
+}
+
+/** The administrator of a cluster whose configurations were made: the context of the client configuration, and what it holds. */
+export async function readAdministrator(directory: string, name: string): Promise<{ context: Context; credentials: Credentials }> {
+  const { parseTalosconfig } = await import('../../talosconfig/talosconfig.ts')
+  const { talosconfig } = clusterPaths(directory)
+  const client = await parseTalosconfig(readFileSync(talosconfig, 'utf8'), `"${talosconfig}"`)
+  const context = client.contexts[name]
+  if (!context?.ca || !context.crt || !context.key)
+    throw new Error(`"${talosconfig}" does not hold the cluster's context: destroy the cluster and create it again`)
+  const pem = (text: string) => Buffer.from(text, 'base64').toString()
+  return { context, credentials: { ca: pem(context.ca), cert: pem(context.crt), key: pem(context.key) } }
 }
 
 /** Refuses settings of configurations that were made with other ones: machines are changed by their own API. */

@@ -5,12 +5,11 @@ import type { MachinesRecord } from '../../../node-supervisor/layout.ts'
 import { hostFirmware } from '../../../node-supervisor/machine/host-firmware.ts'
 import { machineImages } from '../../../node-supervisor/machine/images.ts'
 import { UsageError } from '../../failure.ts'
-import type { MachinesRequest } from './request.ts'
 
 const emulator = 'qemu-system-x86_64'
 
 /** Refuses what cannot work here before anything is made. */
-export function checkMachines({ images, start, firmware, secureBoot }: MachinesRequest): void {
+export function checkMachines({ images, start, firmware, secureBoot }: Omit<MachinesRecord, 'accelerator'>): void {
   if (process.platform !== 'linux') throw new UsageError(`virtual machines are made on Linux only, this is ${process.platform}`)
   if (process.geteuid?.() !== 0)
     throw new UsageError('virtual machines on a network of their own need root: run the same command with sudo')

@@ -1,18 +1,59 @@
 import { Command, Option } from 'commander'
 import { stateDirectory } from '../../cluster/state-paths.ts'
+import { duration } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { create } from './create.ts'
-import { type CommonFlags, checkProvisioner, common, withGroup } from './group-flags.ts'
+import { type CommonFlags, checkProvisioner, common, restartFlags, withGroup } from './group-flags.ts'
 
 /** Clusters on this machine. */
 export const cluster = (io: Io): Command =>
   new Command('cluster')
-    .description('Create, show and destroy clusters on this machine')
+    .description('Create, start, stop, show and destroy clusters on this machine')
     .addOption(new Option('--name <name>').hideHelp())
     .addOption(new Option('--state <folder>').hideHelp())
     .addCommand(create(io))
+    .addCommand(start(io))
+    .addCommand(stop(io))
     .addCommand(show(io))
     .addCommand(destroy(io))
+
+interface StartFlags extends CommonFlags {
+  wait: boolean
+  waitTimeout: number
+  restartWithHost?: boolean
+}
+
+function start(io: Io): Command {
+  return restartFlags(common(new Command('start')))
+    .description('Start a cluster again after a reboot of this machine, or all of them; nothing of it is lost')
+    .option('--wait', 'wait until the cluster is healthy', true)
+    .option('--no-wait', 'return when the nodes are starting')
+    .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
+    .action(async (own: StartFlags, command: Command) => {
+      const flags = withGroup(own, command)
+      checkProvisioner(flags.provisioner)
+      const { startClusters } = await import('../../cluster/start.ts')
+      const isNamed = [command, command.parent].some((each) => each?.getOptionValueSource('name') === 'cli')
+      await startClusters(io, {
+        state: stateDirectory(flags.state, io.env),
+        name: isNamed ? flags.name : undefined,
+        wait: flags.wait,
+        waitTimeout: flags.waitTimeout,
+        withHost: flags.restartWithHost,
+      })
+    })
+}
+
+function stop(io: Io): Command {
+  return common(new Command('stop'))
+    .description('Shut down the nodes of a cluster; "cluster start" starts them again')
+    .action(async (own: CommonFlags, command: Command) => {
+      const flags = withGroup(own, command)
+      checkProvisioner(flags.provisioner)
+      const { stopCluster } = await import('../../cluster/stop.ts')
+      await stopCluster(io, stateDirectory(flags.state, io.env), flags.name)
+    })
+}
 
 function show(io: Io): Command {
   return common(new Command('show'))

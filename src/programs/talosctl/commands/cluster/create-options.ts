@@ -46,6 +46,7 @@ export interface CreateFlags extends CommonFlags {
   presets?: string[]
   images?: string
   uefi: boolean
+  restartWithHost?: boolean
 }
 
 /** Flags that say what machine configurations hold. */

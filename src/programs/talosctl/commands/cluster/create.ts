@@ -1,10 +1,11 @@
+import { join } from 'node:path'
 import { Argument, Command, Option } from 'commander'
 import { failedWith } from '../../../../wire/errno.ts'
 import { UsageError } from '../../failure.ts'
 import { array, duration, integer, list } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { type CreateFlags, defaultCidr, options } from './create-options.ts'
-import { checkProvisioner, common, withGroup } from './group-flags.ts'
+import { checkProvisioner, common, restartFlags, withGroup } from './group-flags.ts'
 
 /** The number of nodes, their network and what each gets. */
 const nodeFlags = (command: Command): Command =>
@@ -85,7 +86,7 @@ export function create(io: Io): Command {
   common(command)
     .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
     .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
-  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, machineFlags]) declare(command)
+  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, restartFlags, machineFlags]) declare(command)
   return command.action(async (kind: string, own: CreateFlags, command: Command) => {
     const flags = withGroup(own, command)
     for (const each of [kind, flags.provisioner]) checkProvisioner(each)
@@ -93,11 +94,15 @@ export function create(io: Io): Command {
     const { createCluster } = await import('../../cluster/create.ts')
     const provisioner = kind === 'qemu' ? kind : flags.provisioner
     const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
+    if (flags.restartWithHost) (await import('../../cluster/host/unit.ts')).checkUnits(flags.name)
     await createCluster(io, wanted).catch((error) => {
       throw isFull(error)
         ? new UsageError(`the disk of "${wanted.request.state}" is full: make room and run the same command again`)
         : error
     })
+    if (flags.restartWithHost === undefined) return
+    const { setRestart } = await import('../../cluster/with-host.ts')
+    await setRestart(io, join(wanted.request.state, flags.name), flags.restartWithHost)
   })
 }
 

@@ -23,6 +23,13 @@ export function common(command: Command): Command {
     .addOption(new Option('--provisioner <kind>', 'how nodes are made: container or qemu').default('container'))
 }
 
+/** Whether the host starts the cluster when it boots; undefined leaves that as it is. */
+export function restartFlags(command: Command): Command {
+  return command
+    .option('--restart-with-host', 'install a systemd unit that starts the cluster when this machine boots')
+    .option('--no-restart-with-host', 'remove that unit')
+}
+
 /** Refuses ways of making nodes that are not here. */
 export function checkProvisioner(kind: string): void {
   if (kind === 'container' || kind === 'qemu') return
