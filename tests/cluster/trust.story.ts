@@ -1,6 +1,6 @@
 /**
  * What holds a cluster together over time: starts of the kubelet that leave nothing behind, daemons behind their list of system
- * calls, taints that follow the configuration, and a rotation of both authorities, after which every node is ready.
+ * calls, the CIS benchmark, taints that follow the configuration, and a rotation of both authorities, after which every node is ready.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
@@ -8,6 +8,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, stat
 import { join } from 'node:path'
 import { fromBase64, signedBy } from '../../src/pki/certificate.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
+import { benchmark, buildKubeBench, exceptions, type KubeBench } from './kube-bench/kube-bench.ts'
 
 const cluster = new TestCluster('trust')
 const [first, second] = ['10.68.0.2', '10.68.0.3']
@@ -90,6 +91,29 @@ describe('the daemons', () => {
   ])('%s runs behind its list of system calls', (_, program) => {
     expect(readFileSync(`/proc/${cluster.processIn(controlPlane, program)}/status`, 'utf8')).toMatch(/^Seccomp:\s+2$/m)
   })
+})
+
+describe('the CIS benchmark', () => {
+  let bench: KubeBench
+
+  beforeAll(async () => {
+    bench = await buildKubeBench()
+  }, 600_000)
+
+  test.each([
+    ['controlplane', controlPlane, 'master,etcd,controlplane,node', 90],
+    ['worker', worker, 'node', 20],
+  ])(
+    'finds on a %s only what is known, each with its reason',
+    async (role, node, targets, least) => {
+      const found = await benchmark(bench, cluster, node, targets)
+      expect(found.length).toBeGreaterThan(least)
+      const known = exceptions().filter((one) => one.role === role)
+      expect(known.filter(({ reason }) => reason === '')).toEqual([])
+      expect(found.filter((one) => !one.endsWith(' PASS')).sort()).toEqual(known.map(({ check, result }) => `${check} ${result}`).sort())
+    },
+    60_000,
+  )
 })
 
 describe('the taint of a control plane node', () => {
