@@ -26,6 +26,7 @@ import { parseMeminfo } from '../../src/wire/proc/memory.ts'
 import { parseModules } from '../../src/wire/proc/modules.ts'
 import { parseMountinfo } from '../../src/wire/proc/mountinfo.ts'
 import { parseNetworkDevices } from '../../src/wire/proc/network-devices.ts'
+import { parsePressure } from '../../src/wire/proc/pressure.ts'
 import { parseCommandLine, parseProcessStatus } from '../../src/wire/proc/process.ts'
 import { parseCpuinfo } from '../../src/wire/proc/processors.ts'
 import { parseSockets } from '../../src/wire/proc/sockets.ts'
@@ -63,6 +64,7 @@ acpiEvent.write('button/power')
 const processFiles: readonly (readonly [(text: string) => unknown, string])[] = [
   [parseDiskstats, `   8       0 sda ${'7 '.repeat(17)}\n`],
   [parseLoadavg, '0.00 0.01 0.05 1/123 4567\n'],
+  [parsePressure, 'some avg10=0.00 avg60=0.12 avg300=1.50 total=2104311\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n'],
   [parseMeminfo, 'MemTotal:       16303704 kB\nHugePages_Total:       0\n'],
   [parseModules, 'nbd 61440 0 - Live 0x0000000000000000\nxfs 2 1 a,b, Live 0x0\n'],
   [parseMountinfo, '36 35 98:0 /mnt1 /mnt2\\040x rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n'],

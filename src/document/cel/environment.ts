@@ -11,6 +11,7 @@ import { Re2 } from '../../wire/re2/re2.ts'
 import { costOf, type Extent, extentOf, extentOfType } from './cost.ts'
 import { CelError, celError } from './error.ts'
 import { loops, operandsOf, walk } from './syntax.ts'
+import { functionsOf, hasOptionals, isGiven, toCel } from './values.ts'
 
 /** A type of the language: `uint`, `string`, `list<string>`. */
 export type CelType = string
@@ -23,6 +24,8 @@ export interface CelDeclarations {
   readonly variables: Readonly<Record<string, CelType | CelMessage>>
   /** Constants of type uint. */
   readonly constants?: Readonly<Record<string, bigint>>
+  /** Constants of type int. */
+  readonly integers?: Readonly<Record<string, bigint>>
   /** Functions by signature: `mac(bytes): string`. */
   readonly functions?: Readonly<Record<string, (...args: never[]) => unknown>>
 }
@@ -35,7 +38,7 @@ const limits = { maxAstNodes: 1000, maxDepth: 48, maxListElements: 500, maxMapEn
 /** Steps of one evaluation: tenths of a second. */
 const mostSteps = 5_000_000
 
-/** Functions of the language except those for times, which no variable has; the library has more. */
+/** Functions of the language that every environment has (values.ts adds those of some types); the library has more. */
 const standard = [
   ...['has', 'size', 'contains', 'startsWith', 'endsWith', 'matches'],
   ...['bool', 'bytes', 'double', 'dyn', 'int', 'string', 'type', 'uint'],
@@ -55,7 +58,6 @@ const isPresent: Readonly<Record<string, (value: never) => boolean>> = {
   bytes: (value: Uint8Array) => value.length > 0,
   list: (value: readonly unknown[]) => value.length > 0,
 }
-const zeros: Readonly<Record<string, unknown>> = { bool: false, string: '', int: 0, uint: 0, double: 0, bytes: new Uint8Array() }
 const compared = new Set(['<', '<=', '>', '>='])
 const sync = { async: false }
 
@@ -66,7 +68,7 @@ export class CelEnvironment {
 
   constructor(readonly declarations: CelDeclarations) {
     const own = Object.keys(declarations.functions ?? {}).map((signature) => signature.replace(/\(.*/s, ''))
-    this.#functions = new Set([...standard, ...own])
+    this.#functions = new Set([...standard, ...functionsOf(Object.values(declarations.variables)), ...own])
   }
 
   get #environment(): Environment {
@@ -75,13 +77,15 @@ export class CelEnvironment {
   }
 
   #make(): Environment {
-    const environment = new Environment({ homogeneousAggregateLiterals: false, limits })
-    const { variables, constants = {}, functions = {} } = this.declarations
+    const { variables, constants = {}, integers = {}, functions = {} } = this.declarations
+    const enableOptionalTypes = hasOptionals(Object.values(variables))
+    const environment = new Environment({ homogeneousAggregateLiterals: false, enableOptionalTypes, limits })
     for (const [name, type] of Object.entries(variables)) {
       if (typeof type === 'string') environment.registerVariable(name, type)
       else environment.registerType(messageName(name), { schema: { ...type } }).registerVariable(name, messageName(name))
     }
     for (const [name, value] of Object.entries(constants)) environment.registerConstant(name, 'uint', new UnsignedInt(value))
+    for (const [name, value] of Object.entries(integers)) environment.registerConstant(name, 'int', value)
     for (const [signature, run] of Object.entries(functions))
       environment.registerFunction(signature, run as (...args: unknown[]) => unknown, sync)
     environment.registerFunction('int(uint): int', ({ value }: UnsignedInt) => toInt(value), sync)
@@ -146,7 +150,7 @@ export class CelEnvironment {
         ast,
         this.#extents((_, value) => extentOf(value), values),
       )
-      const given = Object.entries(this.declarations.variables).filter(([name]) => values[name] !== undefined)
+      const given = Object.entries(this.declarations.variables).filter(([name, type]) => isGiven(type, values[name]))
       return program(Object.fromEntries(given.map(([name, type]) => [name, toCel(type, values[name])])))
     } catch (error) {
       throw celError(error, unrenamed)
@@ -207,15 +211,4 @@ const matches = (text: string, pattern: string): boolean => compilePattern(patte
 function toInt(value: bigint): bigint {
   if (value > 2n ** 63n - 1n) throw new CelError(`int(${value}u): too large`)
   return value
-}
-
-function toCel(type: CelType | CelMessage, value: unknown): unknown {
-  if (typeof type !== 'string') {
-    const message = value as Readonly<Record<string, unknown>>
-    return Object.fromEntries(Object.entries(type).map(([field, each]) => [field, toCel(each, message[field])]))
-  }
-  const present = value ?? zeros[type] ?? (type.startsWith('list') ? [] : value)
-  if (type === 'uint' && typeof present === 'number') return new UnsignedInt(present)
-  if (type === 'int' && typeof present === 'number') return BigInt(present)
-  return present
 }

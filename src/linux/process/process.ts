@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { failedWith } from '../../wire/errno.ts'
+import { systemCallNumber } from '../../wire/seccomp/system-calls.ts'
 import { check, cString, cStrings, libc, quoted } from '../libc.ts'
 import { SystemError, translated } from '../system-error.ts'
 
@@ -17,6 +18,7 @@ const c = libc({
   sigprocmask: { args: ['i32', 'ptr', 'ptr'], returns: 'i32' },
   setpriority: { args: ['i32', 'u32', 'i32'], returns: 'i32' },
   close_range: { args: ['u32', 'u32', 'i32'], returns: 'i32' },
+  syscall: { args: ['i64', 'i32', 'u32'], returns: 'i64' },
 })
 
 /** A signal's name (`SIGTERM`) or its number; 0 only checks whether the process exists. */
@@ -56,6 +58,33 @@ export function exists(pid: number): boolean {
     return true
   } catch (error) {
     return failedWith(error, 'EPERM')
+  }
+}
+
+/** A process that its number alone would not identify once it has ended. */
+export interface OpenProcess {
+  /** Frees the memory of a process that was killed now, and not when it is scheduled to exit (process_mrelease(2)). */
+  releaseMemory(): void
+  close(): void
+}
+
+/** Opens a process (pidfd_open(2)); undefined when there is none. */
+export function openProcess(pid: number): OpenProcess | undefined {
+  try {
+    const fd = check('pidfd_open', c().syscall(systemCallNumber('pidfd_open'), pid, 0), String(pid))
+    return { releaseMemory: () => releaseMemory(fd, pid), close: () => closeSync(fd) }
+  } catch (error) {
+    if (failedWith(error, 'ESRCH')) return undefined
+    throw error
+  }
+}
+
+function releaseMemory(fd: number, pid: number): void {
+  try {
+    check('process_mrelease', c().syscall(systemCallNumber('process_mrelease'), fd, 0), String(pid))
+  } catch (error) {
+    // It has exited, shares its memory with one that lives, is being released already, or the kernel is older than 5.15.
+    if (!failedWith(error, 'ESRCH', 'EINVAL', 'EAGAIN', 'ENOSYS')) throw error
   }
 }
 

@@ -20,6 +20,7 @@ import { observeMachineStatus } from './controllers/machine-status.ts'
 import { reportMaintenance } from './controllers/maintenance.ts'
 import { observeMountStatus } from './controllers/mount-status.ts'
 import { observeSbom } from './controllers/sbom-item.ts'
+import { handleOutOfMemory } from './controllers/oom.ts'
 import { observeSecurityState } from './controllers/security-state.ts'
 import { observeServices } from './controllers/service.ts'
 import { observeServicePids } from './controllers/service-pid.ts'
@@ -63,6 +64,7 @@ export const runtime: Area = {
             observeKernelModules(machine.kernel),
             configWatchdog,
             applyWatchdog(machine.kernel),
+            handleOutOfMemory(machine.kernel),
           ]),
       reportMaintenance(),
       reportStatus(machine.problem),

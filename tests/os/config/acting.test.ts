@@ -201,6 +201,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'ExternalVolumeConfig filesystemType': 'there is one only',
   'NetworkRuleConfig name': 'identifies the rule',
   'TCPProbeConfig name': 'identifies the probe',
+  'OOMConfig ': 'runtime.OOMController, which samples memory (tests/os/runtime/oom)',
   'StaticHostConfig ': 'network.EtcFileController, which writes a file too',
   'TimeSyncConfig enabled': 'time.SyncController, which sets the clock',
   'TimeSyncConfig bootTimeout': 'time.SyncController, which sets the clock',

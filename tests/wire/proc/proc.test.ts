@@ -8,6 +8,7 @@ import { parseMeminfo } from '../../../src/wire/proc/memory.ts'
 import { parseModules } from '../../../src/wire/proc/modules.ts'
 import { parseMountinfo } from '../../../src/wire/proc/mountinfo.ts'
 import { parseNetworkDevices } from '../../../src/wire/proc/network-devices.ts'
+import { parsePressure } from '../../../src/wire/proc/pressure.ts'
 import { parseCommandLine, parseProcessStat, parseProcessStatus } from '../../../src/wire/proc/process.ts'
 import { parseCpuinfo } from '../../../src/wire/proc/processors.ts'
 import { parseSockets } from '../../../src/wire/proc/sockets.ts'
@@ -19,6 +20,10 @@ const samples: Record<string, { parse: (text: string) => unknown; text: string }
     text: 'MemTotal:       24684092 kB\nActive(anon):       1580 kB\nHugePages_Total:       0\nDirectMap4k:       34816 kB\n',
   },
   loadavg: { parse: parseLoadavg, text: '0.38 1.86 1.77 1/102 32190\n' },
+  pressure: {
+    parse: parsePressure,
+    text: 'some avg10=1.50 avg60=0.12 avg300=0.41 total=2104311\nfull avg10=0.00 avg60=0.10 avg300=0.36 total=1862017\n',
+  },
   stat: {
     parse: parseSystemStat,
     text: 'cpu  200 0 100 1000 5 0 1 2 0 0\ncpu0 100 0 50 500 5 0 1 1 0 0\ncpu1 100 0 50 500 0 0 0 1 0 0\nintr 30 10 0 20\nctxt 77\nbtime 1795289169\nprocesses 12\nprocs_running 2\nprocs_blocked 1\nsoftirq 55 1 2 3 4 5 6 7 8 9 10\n',
@@ -63,6 +68,13 @@ const samples: Record<string, { parse: (text: string) => unknown; text: string }
 const parsed = (name: keyof typeof samples) => samples[name]?.parse(samples[name]?.text ?? '')
 
 describe('files of /proc', () => {
+  test('pressure is percent of time, and microseconds', () => {
+    expect(parsed('pressure')).toEqual({
+      some: { avg10: 1.5, avg60: 0.12, avg300: 0.41, total: 2104311 },
+      full: { avg10: 0, avg60: 0.1, avg300: 0.36, total: 1862017 },
+    })
+  })
+
   test('give their values', () => {
     expect(parsed('meminfo')).toEqual({ memtotal: 24684092, activeanon: 1580, hugepagestotal: 0, directmap4k: 34816 })
     expect(parsed('loadavg')).toEqual({ load1: 0.38, load5: 1.86, load15: 1.77, running: 1, processes: 102 })
