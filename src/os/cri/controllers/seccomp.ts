@@ -29,7 +29,10 @@ export const writeSeccompProfiles = ({ mode, files }: Pick<Kernel, 'mode' | 'fil
       if (mode !== 'container' && !disk.get(mountId('EPHEMERAL'))) return
       files.mkdirAll(folder, { mode: 0o700 })
       const wanted = profiles.list()
-      for (const { spec } of wanted) await files.writeAtomic(`${folder}/${spec.name}`, JSON.stringify(spec.value), { mode: 0o600 })
+      for (const { spec } of wanted) {
+        const [path, content] = [`${folder}/${spec.name}`, JSON.stringify(spec.value)]
+        if (files.readTextIfThere(path) !== content) await files.writeAtomic(path, content, { mode: 0o644 })
+      }
       const names = new Set(wanted.map(({ spec }) => spec.name))
       for (const name of files.list(folder)) if (!names.has(name)) await files.remove(`${folder}/${name}`)
     },
