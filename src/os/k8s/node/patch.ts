@@ -24,8 +24,14 @@ const owned = { labels: 'talos.dev/owned-labels', annotations: 'talos.dev/owned-
 /** Records that this system has cordoned a node. */
 export const cordonMark = 'talos.dev/cordoned'
 
+/** A merge patch of a Node. */
+export interface NodePatch {
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly spec?: { readonly taints?: readonly Taint[]; readonly unschedulable?: boolean | null }
+}
+
 /** A merge patch that makes the Node as desired; undefined when it already is. */
-export function nodePatch(node: KubeObject, desired: DesiredNode): Record<string, unknown> | undefined {
+export function nodePatch(node: KubeObject, desired: DesiredNode): NodePatch | undefined {
   const annotationsNow = node.metadata.annotations ?? {}
   const labels = differences(node.metadata.labels ?? {}, desired.labels, ownedKeys(annotationsNow[owned.labels]))
   const annotations = differences(annotationsNow, desired.annotations, ownedKeys(annotationsNow[owned.annotations]))
@@ -37,7 +43,7 @@ export function nodePatch(node: KubeObject, desired: DesiredNode): Record<string
   remember(annotations.changes, annotationsNow, owned.annotations, annotations.owned)
   if (taints) remember(annotations.changes, annotationsNow, owned.taints, taints.owned)
 
-  const specChanges: Record<string, unknown> = {}
+  const specChanges: { taints?: Taint[]; unschedulable?: boolean | null } = {}
   if (taints?.changed) specChanges.taints = taints.taints
   const mine = annotationsNow[cordonMark] === 'true'
   if (desired.cordoned && !spec.unschedulable) {

@@ -12,7 +12,7 @@ import { Nodename } from '../../resources/nodename.ts'
 
 /** Applies the desired labels, annotations, taints and cordon to the Node. */
 export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextIfThere'> }): Controller {
-  let reported = ''
+  const reported = new Map<string, string>()
   return defineController({
     name: 'k8s.NodeApplyController',
     contacts: contacts.controlPlane,
@@ -35,20 +35,29 @@ export function applyNode({ files }: { files: Pick<KubeletFileSystem, 'readTextI
       if (!access) return
       const wanted = labels.list().map(({ spec }) => spec)
       const forbidden = admin ? [] : wanted.filter(({ key }) => !nodeMaySetLabel(key)).map(({ key }) => key)
-      if (forbidden.length > 0 && forbidden.join() !== reported) {
-        reported = forbidden.join()
-        log.warn('a worker may not give itself these labels, set them with kubectl', { labels: forbidden })
+      const warnOnce = (message: string, kind: string, keys: readonly string[]) => {
+        if (reported.get(kind) === keys.join()) return
+        reported.set(kind, keys.join())
+        log.warn(message, { [kind]: keys.join(' ') })
       }
+      if (forbidden.length > 0) warnOnce('a worker may not give itself these labels, set them with kubectl', 'labels', forbidden)
       const desired = {
         labels: Object.fromEntries(wanted.filter(({ key }) => !forbidden.includes(key)).map(({ key, value }) => [key, value])),
         annotations: Object.fromEntries(annotations.list().map(({ spec }) => [spec.key, spec.value])),
-        // A worker's taints are set by its kubelet, once, when it registers.
-        ...(admin && { taints: taints.list().map(({ spec }) => spec) }),
+        taints: taints.list().map(({ spec }) => spec),
         cordoned: cordons.list().length > 0,
       }
       const client = kubeClient(access)
       try {
-        const patch = nodePatch(await client.get(core.node, name.nodename, undefined, { signal }), desired)
+        const node = await client.get(core.node, name.nodename, undefined, { signal })
+        let patch = nodePatch(node, desired)
+        // A worker's taints are set by its kubelet, once, when it registers.
+        if (!admin && patch?.spec?.taints) {
+          const { taints: others, ...allowed } = desired
+          const names = others.map(({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`)
+          warnOnce('a worker may not change its taints, set them with kubectl', 'taints', names)
+          patch = nodePatch(node, allowed)
+        }
         if (!patch) return
         await client.patch(core.node, name.nodename, undefined, { type: 'application/merge-patch+json', body: patch }, { signal })
         log.info('node updated', { node: name.nodename })
