@@ -17,7 +17,7 @@ import type { Kernel } from '../kernel.ts'
 import { Service } from '../runtime/resources/service.ts'
 import { type About, type Cause, subjectOf } from './cause.ts'
 import { serviceTrouble } from './service-trouble.ts'
-import { complaintsOf, type Target } from './wellness.ts'
+import { complaintsOf, disabledBy, type Target } from './wellness.ts'
 
 /** The state that is explained. */
 export interface Scene {
@@ -137,6 +137,8 @@ export class Explainer {
   #absent(type: ResourceType, namespace: string, id: string, one: Examined, depth: number): string[] {
     const makers = this.#makers(type, namespace)
     const there = id === '' ? 'there is none' : 'it is not there'
+    const key = disabledBy({ type, id }, this.scene.store)
+    if (key) return this.#note({ kind: 'absent', ...one, sentence: `${there}, because ${key} is set`, depth, because: [] })
     if (makers.length === 0)
       return this.#note({ kind: 'absent', ...one, sentence: `${there}, and no controller here makes it`, depth, because: [], quiet: true })
     const because = this.#mostRelevant(makers.flatMap((maker) => this.#maker(maker, depth + 1)))

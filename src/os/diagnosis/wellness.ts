@@ -5,7 +5,8 @@ import type { StoreView } from '../../supervise/definition.ts'
 import type { ContainerProblem, ContainerRun } from '../k8s/component/pod-run.ts'
 import { podRun } from '../k8s/public.ts'
 import { NodeStatus } from '../k8s/resources/node.ts'
-import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
+import { optionalComponents } from '../k8s/resources/optional-components.ts'
+import { StaticPod, StaticPodStatus } from '../k8s/resources/static-pod.ts'
 import { NetworkStatus } from '../network/resources/network-status.ts'
 import { unmetConditionsOf } from '../runtime/public.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
@@ -90,6 +91,15 @@ export const service = (id: string): Target => ({ type: Service, id })
 export function controlPlanePod(id: string): { component: string; node: string } | undefined {
   const [, component, node] = /^kube-system\/kube-(apiserver|controller-manager|scheduler)-(.+)$/.exec(id) ?? []
   return component !== undefined && node !== undefined ? { component, node } : undefined
+}
+
+/** The key of the configuration that disables a missing pod of the control plane; undefined when none does. */
+export function disabledBy({ type, id }: { type: ResourceType; id: string }, store: StoreView): string | undefined {
+  const name = type.type === StaticPod.type ? id : type.type === StaticPodStatus.type ? `kube-${controlPlanePod(id)?.component}` : ''
+  const component = optionalComponents.find((one) => one.name === name)
+  if (!component) return undefined
+  const report = store.get<{ enabled?: boolean }>(component.config as AnyResourceType, name)
+  return report?.spec.enabled === false ? component.key : undefined
 }
 
 /** What a pod of the control plane depends on: its node's API server and etcd, whose failure the others may notice first. */

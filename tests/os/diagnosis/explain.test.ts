@@ -10,10 +10,11 @@ import { keepConfig } from '../../../src/os/config/keep.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { contacts } from '../../../src/os/contacts.ts'
 import { explainMachine, explainResource, type Machinery } from '../../../src/os/diagnosis/explain.ts'
+import { configScheduler } from '../../../src/os/k8s/controllers/control-plane/scheduler-config.ts'
 import { configStaticEndpoint } from '../../../src/os/k8s/controllers/kube-prism/static-endpoint.ts'
 import { NodeStatus } from '../../../src/os/k8s/resources/node.ts'
 import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
-import { StaticPodStatus } from '../../../src/os/k8s/resources/static-pod.ts'
+import { StaticPod, StaticPodStatus } from '../../../src/os/k8s/resources/static-pod.ts'
 import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
 import { TimeServerStatus } from '../../../src/os/network/resources/time-server.ts'
 import { observeMachineStatus } from '../../../src/os/runtime/controllers/machine-status.ts'
@@ -226,6 +227,20 @@ describe('finds the true cause of', () => {
       because: [],
     })
     expect(causes.at(-1)?.subject).toBe('MachineStatuses.runtime.talos.dev/machine')
+  })
+
+  test('a missing scheduler: the key that disables it', async () => {
+    const { store, runtime, machinery } = machine([configMachineType, configScheduler])
+    well(store)
+    const disabled = JSON.stringify({ machine: { controlPlane: { scheduler: { disabled: true } } } })
+    store.put(MachineConfig, 'v1alpha1', config('controlplane', disabled))
+    await runtime.settled()
+    const because = 'it is not there, because machine.controlPlane.scheduler.disabled is set'
+    expect((await explainResource(machinery, StaticPod, 'kube-scheduler')).causes.map(({ sentence }) => sentence)).toEqual([because])
+    const { causes } = await explainResource(machinery, StaticPodStatus, 'kube-system/kube-scheduler-cp')
+    expect(causes.map(({ sentence }) => sentence)).toEqual([because])
+    const others = await explainResource(machinery, StaticPod, 'kube-controller-manager')
+    expect(others.causes.map(({ sentence }) => sentence)).not.toContain(because)
   })
 
   test('an etcd that ends: its last words, also where its users ended of it', async () => {

@@ -7,8 +7,7 @@ import type { machine } from '../../../rpc/messages.ts'
 import { hostPortOfUrl } from '../../../wire/host-port.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { parseConfig } from '../../config/public.ts'
-import { ControllerManagerConfig } from '../../k8s/resources/controller-manager-config.ts'
-import { SchedulerConfig } from '../../k8s/resources/scheduler-config.ts'
+import { optionalComponents } from '../../k8s/resources/optional-components.ts'
 import { type ClusterView, everyone } from './view.ts'
 
 /** One check. */
@@ -166,11 +165,7 @@ async function registered(view: ClusterView): Promise<KubeObject[]> {
 }
 
 /** Components of the control plane, and the reports of a machine about those that its configuration may disable. */
-const components = [
-  { name: 'kube-apiserver' },
-  { name: 'kube-controller-manager', config: ControllerManagerConfig, key: 'machine.controlPlane.controllerManager.disabled' },
-  { name: 'kube-scheduler', config: SchedulerConfig, key: 'machine.controlPlane.scheduler.disabled' },
-] as const
+const components = [{ name: 'kube-apiserver' }, ...optionalComponents] as const
 type Component = (typeof components)[number]
 
 async function isDisabled(view: ClusterView, address: string, component: Component): Promise<boolean> {
