@@ -83,7 +83,7 @@ const network: LayerPlan = {
 const disks: LayerPlan = {
   take: [
     ...['mount', 'umount'].map((name) => `/usr/bin/${name}`),
-    ...['losetup', 'blkid', 'fsck', 'mkfs.*', 'mke2fs', 'e2fsck', 'fsck.*', 'resize2fs', 'xfs_growfs', 'xfs_repair'].map(
+    ...['losetup', 'blkid', 'fsck', 'mkfs.*', 'mke2fs', 'e2fsck', 'fsck.*', 'resize2fs', 'xfs_growfs', 'xfs_quota', 'xfs_repair'].map(
       (name) => `/usr/sbin/${name}`,
     ),
     '/etc/mke2fs.conf',

@@ -30,8 +30,8 @@ export const debianParts: readonly DebianPart[] = [
   { package: 'util-linux', why: 'kubelet looks at and checks volumes', files: ['/usr/sbin/blkid', '/usr/sbin/fsck'] },
   {
     package: 'xfsprogs',
-    why: 'XFS is made, grown and repaired',
-    files: ['/usr/sbin/mkfs.xfs', '/usr/sbin/xfs_growfs', '/usr/sbin/xfs_repair'],
+    why: 'XFS is made, grown and repaired, and its quotas are read by the kubelet',
+    files: ['/usr/sbin/mkfs.xfs', '/usr/sbin/xfs_growfs', '/usr/sbin/xfs_quota', '/usr/sbin/xfs_repair'],
   },
   {
     package: 'e2fsprogs',
