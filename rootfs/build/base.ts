@@ -20,6 +20,7 @@ const mountPoints: Record<string, number> = {
   '/system': 0o755,
   '/tmp': 0o1777,
   '/usr/libexec/kubernetes': 0o755,
+  '/usr/local/lib/kubelet/credentialproviders': 0o755,
   '/usr/lib/modules': 0o755,
   '/usr/lib/firmware': 0o755,
   '/usr/local': 0o755,

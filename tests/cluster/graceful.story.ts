@@ -1,10 +1,11 @@
 /**
- * Pods and their node: access to the machine API, user namespaces and folders of the host, and how pods end when the node restarts:
- * the kubelet ends them, with hooks, grace periods and by priority, before anything else stops.
+ * Pods and their node: access to the machine API, filters of system calls, credentials for registries, user namespaces and folders
+ * of the host, and how pods end when the node restarts: the kubelet ends them, with hooks, grace periods and by priority, before
+ * anything else stops.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildClient } from '../interop/client.ts'
 import { answerAsRegistry, buildGuest, type GuestImage, guestImage } from '../interop/guest.ts'
@@ -16,6 +17,8 @@ const [gateway, first, second] = ['10.64.0.1', '10.64.0.2', '10.64.0.3']
 let images: Record<string, GuestImage> = {}
 let registry: ReturnType<typeof Bun.serve>
 
+const denied = { names: ['mkdir', 'mkdirat'], action: 'SCMP_ACT_ERRNO' }
+const noFolders = { name: 'no-folders.json', value: { defaultAction: 'SCMP_ACT_ALLOW', syscalls: [denied] } }
 const kubernetesTalosAPIAccess = { enabled: true, allowedRoles: ['os:reader'], allowedKubernetesNamespaces: ['tools'] }
 const kubelet = (extraConfig: object) => JSON.stringify({ machine: { kubelet: { extraConfig } } })
 
@@ -26,9 +29,20 @@ beforeAll(async () => {
     stopped: guestImage(join(cluster.home, 'guest'), { StopSignal: 'SIGUSR1' }),
     client: guestImage(await buildClient()),
   }
-  registry = Bun.serve({ port: 0, hostname: '0.0.0.0', fetch: (request) => answerAsRegistry(images, request) })
+  registry = Bun.serve({
+    port: 0,
+    hostname: '0.0.0.0',
+    fetch(request) {
+      const { authorization } = request.headers.toJSON()
+      if (new URL(request.url).searchParams.get('ns') !== 'private.test' || authorization === `Basic ${btoa('somebody:something')}`)
+        return answerAsRegistry(images, request)
+      return new Response('who are you', { status: 401, headers: { 'www-authenticate': 'Basic realm="private"' } })
+    },
+  })
   await cluster.create(
-    ...['--cidr', '10.64.0.0/24', '--registry-mirror', `guests.test=http://${gateway}:${registry.port}`],
+    ...['--cidr', '10.64.0.0/24'],
+    ...['guests', 'private'].flatMap((name) => ['--registry-mirror', `${name}.test=http://${gateway}:${registry.port}`]),
+    ...['--config-patch-worker', JSON.stringify({ machine: { seccompProfiles: [noFolders] } })],
     ...['--config-patch-worker', kubelet({ shutdownGracePeriod: '16s', shutdownGracePeriodCriticalPods: '6s' })],
     ...['--config-patch-control-plane', kubelet({ shutdownGracePeriodByPodPriority: [{ priority: 0, shutdownGracePeriodSeconds: 20 }] })],
     ...['--config-patch-control-plane', JSON.stringify({ machine: { features: { kubernetesTalosAPIAccess } } })],
@@ -116,6 +130,51 @@ describe('pods', () => {
     succeeded(await cluster.kubectl(['label', 'namespace', 'default', 'pod-security.kubernetes.io/enforce=privileged']))
   })
 
+  test('are denied the system calls of a profile of the configuration', async () => {
+    const seccompProfile = { type: 'Localhost', localhostProfile: `profiles/${noFolders.name}` }
+    const making = (name: string, securityContext: object) =>
+      pod(name, 0, { args: ['make', '/folder'], volumeMounts: [], securityContext }, { volumes: [], restartPolicy: 'Never' })
+    await apply(making('filtered', { seccompProfile }), making('unfiltered', {}))
+    await succeeds('unfiltered')
+    await eventually(async () => expect(await phaseOf('filtered')).toBe('Failed'), 30)
+    expect(succeeded(await cluster.kubectl(['logs', 'filtered'])).stdout).toBe('mkdir /folder: operation not permitted\n')
+  })
+
+  test('have images from a registry that requires credentials; the kubelet sees a folder with other owners', async () => {
+    const [programs, owned] = ['/var/programs', '/var/owned'].map((path) => join(`/proc/${cluster.initOf(worker)}/root`, path))
+    for (const folder of [programs, owned]) mkdirSync(folder ?? '')
+    copyFileSync(join(cluster.home, 'guest'), join(programs ?? '', 'guest'))
+    writeFileSync(join(owned ?? '', 'file'), 'words')
+    const bind = (source: string, destination: string, more: object) => ({ type: 'bind', source, destination, ...more })
+    const ids = [{ containerID: 0, hostID: 4242, size: 1 }]
+    const extraMounts = [
+      bind('/var/programs', '/usr/local/lib/kubelet/credentialproviders', { options: ['bind', 'ro'] }),
+      bind('/var/owned', '/owned', { options: ['bind', 'ro'], uidMappings: ids, gidMappings: ids }),
+    ]
+    const provider = {
+      ...{ name: 'guest', args: ['credentials'], matchImages: ['private.test'], defaultCacheDuration: '1m' },
+      apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+      env: Object.entries({ REGISTRY_USER: 'somebody', REGISTRY_PASSWORD: 'something' }).map(([name, value]) => ({ name, value })),
+    }
+    const before = cluster.processIn(worker, '/usr/local/bin/kubelet')
+    const credentialProviderConfig = { providers: [provider] }
+    await on(second, 'patch', 'mc', '-p', JSON.stringify({ machine: { kubelet: { extraMounts, credentialProviderConfig } } }))
+    const kubeletProcess = await eventually(async () => {
+      const found = cluster.processIn(worker, '/usr/local/bin/kubelet')
+      expect([undefined, before]).not.toContain(found)
+      return found
+    }, 60)
+    const { uid, gid } = statSync(`/proc/${kubeletProcess}/root/owned/file`)
+    expect([uid, gid]).toEqual([4242, 4242])
+    expect(statSync(join(owned ?? '', 'file')).uid).toBe(0)
+    const config = `/proc/${cluster.initOf(worker)}/root/etc/kubernetes/kubelet-credentialproviderconfig.yaml`
+    expect(statSync(config).mode & 0o777).toBe(0o600)
+    await apply(
+      pod('private', 0, { image: 'private.test/guest:1', args: ['list', '/'], volumeMounts: [] }, { volumes: [], restartPolicy: 'Never' }),
+    )
+    await succeeds('private')
+  })
+
   test('run in a user namespace, where root is nobody on the node', async () => {
     await apply(pod('apart', 0, { args: ['wait'], volumeMounts: [] }, { hostUsers: false, volumes: [] }))
     const map = await eventually(async () => {
@@ -145,6 +204,21 @@ describe('pods', () => {
     await succeeds('writer')
     expect(readFileSync(`/proc/${cluster.initOf(worker)}/root/tmp/below/file`, 'utf8')).toContain('word ended')
   })
+})
+
+test('a scheduler that the configuration disables is gone, and the cluster is healthy without it', async () => {
+  const disable = async (disabled: boolean) =>
+    on(first, 'patch', 'mc', '-p', JSON.stringify({ machine: { controlPlane: { scheduler: { disabled } } } }))
+  const schedulers = async () => (await cluster.objects('get', 'pods', '-n', 'kube-system', '-l', 'component=kube-scheduler')).items.length
+  await disable(true)
+  await eventually(async () => expect(await schedulers()).toBe(0), 60)
+  expect(await on(first, 'get', 'schedulerconfig', '-o', 'jsonpath={.spec.enabled}')).toContain('false')
+  expect(existsSync(`/proc/${cluster.initOf('graceful-controlplane-1')}/root/system/secrets/kubernetes/kube-scheduler/kubeconfig`)).toBe(
+    true,
+  )
+  await on(first, 'health', '--wait-timeout', '1m')
+  await disable(false)
+  await eventually(async () => expect(await schedulers()).toBe(1), 60)
 })
 
 test('a drain names the pod that stays and the budget that keeps it, and leaves the node in use', async () => {

@@ -8,6 +8,16 @@ export interface SpecMount {
   readonly type?: string
   readonly source?: string
   readonly options?: readonly string[]
+  /** A bind whose files have other owners inside: by the kernel's id-mapped mounts. */
+  readonly uidMappings?: readonly IdMapping[]
+  readonly gidMappings?: readonly IdMapping[]
+}
+
+/** As many ids from `containerID` on, on the disk, are those from `hostID` on in the mount. */
+export interface IdMapping {
+  readonly containerID: number
+  readonly hostID: number
+  readonly size: number
 }
 
 /** Limits of a control group: bytes, and the weight of cgroup version 2 (1 to 10000). */

@@ -1,13 +1,16 @@
 // Guest is what the tests run in containers: it prints its arguments and environment, echoes its input in capitals, and
 // exits with the code of its arguments.
 //
-//	guest echo | guest exit CODE | guest list FOLDER | guest size | guest wait
+//	guest echo | guest exit CODE | guest list FOLDER | guest make FOLDER | guest size | guest wait
+//	guest fill FILE MIB: writes so much and waits
 //	guest words FILE SECONDS: appends each signal to a file, and ends so many seconds after the first
+//	guest credentials: answers the kubelet's request for the credentials of an image, with those in its environment
 //	guest append FILE WORD SECONDS: appends a word to a file, waits, and appends another
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -50,6 +53,35 @@ func main() {
 		for _, entry := range entries {
 			fmt.Println(entry.Name())
 		}
+	case "make":
+		if err := os.Mkdir(arg(2), 0o755); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	case "fill":
+		count, _ := strconv.Atoi(arg(3)) //nolint:errcheck
+		if err := os.WriteFile(arg(2), make([]byte, count<<20), 0o644); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+
+		rest("3600")
+	case "credentials":
+		var request struct {
+			APIVersion string `json:"apiVersion"`
+			Image      string `json:"image"`
+		}
+
+		json.NewDecoder(os.Stdin).Decode(&request) //nolint:errcheck
+		registry, _, _ := strings.Cut(request.Image, "/")
+		json.NewEncoder(os.Stdout).Encode(map[string]any{ //nolint:errcheck
+			"apiVersion":   request.APIVersion,
+			"kind":         "CredentialProviderResponse",
+			"cacheKeyType": "Registry",
+			"auth": map[string]any{
+				registry: map[string]string{"username": os.Getenv("REGISTRY_USER"), "password": os.Getenv("REGISTRY_PASSWORD")},
+			},
+		})
 	case "size":
 		resized := make(chan os.Signal, 1)
 		signal.Notify(resized, syscall.SIGWINCH)

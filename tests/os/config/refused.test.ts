@@ -46,6 +46,25 @@ test('a seccomp profile is one file', () => {
     expect(about('first', name)).toEqual([expect.stringContaining('machine.seccompProfiles[1].name: the name of a file is required')])
 })
 
+describe('owners of an extra mount', () => {
+  const ids = [{ containerID: 0, hostID: 1000, size: 1 }]
+  const about = (mount: object) =>
+    findings({ machine: { kubelet: { extraMounts: [{ source: '/var/a', type: 'bind', uidMappings: ids, gidMappings: ids, ...mount }] } } })
+
+  test('are mapped outside of what the kubelet shares with the machine', () => {
+    expect(about({ destination: '/data' })).toEqual([])
+  })
+
+  test.each([
+    ['/var is shared', { destination: '/var/data' }, 'owners are not mapped below /var,'],
+    ['groups are missing', { destination: '/data', gidMappings: [] }, 'users and groups are mapped together'],
+    ['it is no bind', { destination: '/data', type: 'tmpfs' }, 'only a bind has mappings'],
+    ['nothing is mapped', { destination: '/data', uidMappings: [{ containerID: 0, hostID: 1 }] }, 'a size of at least 1 is required'],
+  ])('are refused where %s', (_, mount, message) => {
+    expect(about(mount)).toEqual([expect.stringContaining(`machine.kubelet.extraMounts[0].uidMappings: ${message}`)])
+  })
+})
+
 test('the connection of the scheduler is a map', () => {
   const about = (clientConnection: unknown) => findings({ cluster: { scheduler: { config: { clientConnection } } } })
   expect(about({ qps: 100 })).toEqual([])

@@ -15,7 +15,6 @@ test.each([
   ['machine: {install: {extensions: [{image: a}]}}', 'machine.install.extensions'],
   ['machine: {features: {rbac: false}}', 'machine.features.rbac'],
   ['machine: {features: {apidCheckExtKeyUsage: false}}', 'machine.features.apidCheckExtKeyUsage'],
-  ['machine: {kubelet: {extraMounts: [{destination: /a, uidMappings: [{size: 1}]}]}}', 'machine.kubelet.extraMounts[0].uidMappings'],
   [
     'machine: {network: {interfaces: [{interface: a, vip: {ip: 10.0.0.1, hcloud: {apiToken: t}}}]}}',
     'machine.network.interfaces[0].vip.hcloud',

@@ -2,22 +2,18 @@
 import * as v from 'valibot'
 import { argument, described, flag, free, listOf, mapOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
-import { notYet } from '../../../document/unsupported.ts'
 import { isSubnet } from '../../network/documents/subnet.ts'
 import { argumentRules } from './arguments.ts'
 import { kubeletFieldRules } from './kubelet-fields.ts'
 import { labelValueProblem, qualifiedNameProblem } from './names.ts'
 import { sharedPaths } from './shared-paths.ts'
 
-const mapping = notYet(
-  listOf(
-    section({
-      containerID: described(unsigned(32), 'The first id inside.'),
-      hostID: described(unsigned(32), 'The first id on the machine.'),
-      size: described(unsigned(32), 'How many ids follow each other.'),
-    }),
-  ),
-  'mounts of the kubelet keep their owners, leave the mapping out',
+const mapping = listOf(
+  section({
+    containerID: described(unsigned(32), 'The first id on the disk.'),
+    hostID: described(unsigned(32), 'The first id in the mount.'),
+    size: described(unsigned(32), 'How many ids follow each other.'),
+  }),
 )
 
 /** The section after decoding. */
@@ -39,8 +35,8 @@ export const kubelet = section({
         type: described(text, 'The type of the mount, usually bind.'),
         source: described(text, 'The path on the machine; a folder is made where nothing is.'),
         options: described(listOf(text), 'Options of the mount, like bind, rshared and rw.'),
-        uidMappings: described(mapping, 'User ids of the mount, mapped to those of the machine.'),
-        gidMappings: described(mapping, 'Group ids of the mount, mapped to those of the machine.'),
+        uidMappings: described(mapping, 'Which users own the files of a bind in the mount, instead of their owners on the disk.'),
+        gidMappings: described(mapping, 'The same for groups; a mount has both or none.'),
       }),
     ),
     "More mounts in the kubelet's container.",
@@ -98,6 +94,18 @@ const ownKubeletFields = [
 /** Whether a profile can be a file of this name. */
 const isFileName = (name = ''): boolean => /^[^/\0]+$/.test(name) && name !== '.' && name !== '..'
 
+type Mount = NonNullable<NonNullable<v.InferOutput<typeof machineNode>['kubelet']>['extraMounts']>[number]
+
+/** What the kernel or the runtime would refuse of a mount's mappings. */
+function idMappingProblem({ destination = '', type = 'bind', uidMappings = [], gidMappings = [] }: Mount): string | undefined {
+  if (uidMappings.length === 0 && gidMappings.length === 0) return undefined
+  if (uidMappings.length === 0 || gidMappings.length === 0) return 'users and groups are mapped together, give uidMappings and gidMappings'
+  if (type !== 'bind') return `only a bind has mappings, and this mount is of the type ${JSON.stringify(type)}`
+  if ([...uidMappings, ...gidMappings].some(({ size = 0 }) => size === 0)) return 'a size of at least 1 is required'
+  const shared = sharedPaths.find((path) => destination === path || destination.startsWith(`${path}/`))
+  return shared && `owners are not mapped below ${shared}, which is shared with the whole machine: mount it elsewhere`
+}
+
 /** Rules of these sections. */
 export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, report: Reporter): void {
   const { kubelet, nodeLabels = {}, nodeAnnotations = {}, nodeTaints = {}, seccompProfiles = [] } = machine
@@ -112,6 +120,10 @@ export function machineNodeRules(machine: v.InferOutput<typeof machineNode>, rep
     if (!destination) report.error(at, 'the path in the container is required')
     else if (sharedPaths.includes(destination.replace(/\/+$/, '')) && (source !== destination || options.includes('ro')))
       report.error(at, `${JSON.stringify(destination)} is shared with the whole machine and cannot be replaced, mount a folder below it`)
+  }
+  for (const [index, mount] of (kubelet?.extraMounts ?? []).entries()) {
+    const problem = idMappingProblem(mount)
+    if (problem) report.error(['machine', 'kubelet', 'extraMounts', index, 'uidMappings'], problem)
   }
   for (const key of Object.keys(kubelet?.extraConfig ?? {})) {
     if (ownKubeletFields.includes(key))

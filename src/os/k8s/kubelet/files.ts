@@ -21,6 +21,8 @@ export type KubeletFileSystem = Pick<
 const pkiFolder = '/var/lib/kubelet/pki'
 const current = `${pkiFolder}/kubelet-client-current.pem`
 const currentServing = `${pkiFolder}/kubelet-server-current.pem`
+/** The configuration of credential providers. It may hold credentials, so it is removed together with its setting. */
+export const credentialProviderFile = '/etc/kubernetes/kubelet-credentialproviderconfig.yaml'
 const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
 
 /** The endpoint and token with which a kubelet joins. */
@@ -55,8 +57,8 @@ export async function writeKubeletFiles(files: KubeletFileSystem, spec: SpecOf<t
       kind: 'CredentialProviderConfig',
       ...spec.credentialProviderConfig,
     })
-    await write('/etc/kubernetes/kubelet-credentialproviderconfig.yaml', content)
-  }
+    await write(credentialProviderFile, content)
+  } else if (files.lstatIfThere(credentialProviderFile)) files.removeFile(credentialProviderFile)
   await refreshKubeconfig(files, access)
 }
 

@@ -7,13 +7,14 @@
  * mounts are the container's own.
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { SpecMount } from '../../../supervise/containerd/spec.ts'
+import type { IdMapping, SpecMount } from '../../../supervise/containerd/spec.ts'
 import { bindMount } from '../../cri/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import { sharedPaths } from '../documents/shared-paths.ts'
 import type { KubeletSpec } from '../resources/kubelet.ts'
 
-type ExtraMount = Pick<NonNullable<SpecOf<typeof KubeletSpec>['extraMounts']>[number], 'destination' | 'type' | 'source' | 'options'>
+type SpecifiedMount = NonNullable<SpecOf<typeof KubeletSpec>['extraMounts']>[number]
+type ExtraMount = Pick<SpecifiedMount, 'destination' | 'type' | 'source' | 'options'> & Partial<SpecifiedMount>
 
 /** Folders that the kubelet expects. */
 export const kubeletFolders = [
@@ -26,6 +27,9 @@ export const kubeletFolders = [
   { path: '/var/mnt', mode: 0o755 },
   { path: '/run', mode: 0o755 },
 ]
+
+/** Programs that give the kubelet credentials for registries; an extra mount may bring some. */
+export const credentialProviders = '/usr/local/lib/kubelet/credentialproviders'
 
 /** Files of the node that the kubelet reads, if present. */
 const readFiles = ['/etc/hosts', '/etc/machine-id', '/etc/os-release', '/etc/resolv.conf', '/lib/modules', '/system/resolved']
@@ -56,22 +60,33 @@ export function kubeletMounts(
     bindMount('/sys', { options: ['rslave'] }),
     bindMount('/sys/fs/cgroup', { writable: true, options: ['rshared'] }),
     ...readFiles.filter(files.exists).map((path) => bindMount(path)),
+    ...[credentialProviders].filter(files.exists).map((path) => bindMount(path, { options: ['rprivate'] })),
     ...sharedPaths.map((path) => bindMount(path, { writable: true, options: ['rshared'] })),
   ]
   const node: NodeMount[] = []
   const views = container.map(viewOf)
-  for (const { destination, type, source, options = [] } of extraMounts) {
+  for (const { destination, type, source, options = [], uidmappings = [], gidmappings = [] } of extraMounts) {
     const target = onNode(destination, views)
+    const mapped = uidmappings.length > 0
     if (target === undefined) {
-      container.push({ destination, type, source, options })
+      container.push({
+        ...{ destination, type, source, options },
+        ...(mapped && { uidMappings: uidmappings.map(mappingOf), gidMappings: gidmappings.map(mappingOf) }),
+      })
       views.push(viewOf({ destination, type, source, options }))
     } else {
+      if (mapped)
+        throw new Error(`machine.kubelet.extraMounts: owners are not mapped at "${destination}", which the node shares: mount it elsewhere`)
       views.push({ destination, node: isApart(options) ? undefined : target })
       // Bound to its own path, it is there already.
       if (!isBind({ type, options }) || source !== target || options.includes('ro')) node.push({ source, target, type, options })
     }
   }
   return { container, node }
+}
+
+function mappingOf({ containerid, hostid, size }: SpecifiedMount['uidmappings'][number]): IdMapping {
+  return { containerID: containerid, hostID: hostid, size }
 }
 
 /** A mount point in the container, and the same path on the node, if the two share what is mounted there. */

@@ -7,7 +7,7 @@ import { chooseNodeIP } from '../../../../src/os/k8s/controllers/node/node-ip.ts
 import { configNodeIP } from '../../../../src/os/k8s/controllers/node/node-ip-config.ts'
 import { configNodeTaints } from '../../../../src/os/k8s/controllers/node/node-specs.ts'
 import { asNodename, configNodename } from '../../../../src/os/k8s/controllers/node/nodename.ts'
-import { hasClientCertificate, kubeletAccess } from '../../../../src/os/k8s/kubelet/files.ts'
+import { hasClientCertificate, kubeletAccess, writeKubeletFiles } from '../../../../src/os/k8s/kubelet/files.ts'
 import { KubeletSpec } from '../../../../src/os/k8s/resources/kubelet.ts'
 import { NodeIP } from '../../../../src/os/k8s/resources/node-ip.ts'
 import { StaticPodServerStatus } from '../../../../src/os/k8s/resources/static-pod.ts'
@@ -84,6 +84,43 @@ test("the operator's configuration is merged in, what the system depends on is r
   expect(spec?.args).toContain('--rotate-server-certificates=true')
   expect(spec?.args).toContain('--hostname-override=node-1.example.org')
   expect((await kubeletOf(worker('kubelet:\n  extraConfig: {resolvConf: /x}'))).spec).toBeUndefined()
+})
+
+test('a node that is not to register has no way to the API server', async () => {
+  const { spec } = await kubeletOf(worker('kubelet: {skipNodeRegistration: true}'))
+  expect(spec?.args?.filter((argument) => argument.includes('kubeconfig'))).toEqual([])
+  expect(spec?.config).toMatchObject({ authentication: { anonymous: { enabled: false } }, authorization: { mode: 'AlwaysAllow' } })
+})
+
+test('a full name is registered only where there is a domain', async () => {
+  const { store, spec, settled } = await kubeletOf(worker('kubelet: {registerWithFQDN: true}'))
+  expect(spec?.expectedNodename).toBe('node-1.example.org')
+  store.put(HostnameStatus, 'hostname', { hostname: 'Node_1', domainname: '' })
+  await settled()
+  expect(store.get(KubeletSpec, 'kubelet')?.spec.expectedNodename).toBe('node-1')
+})
+
+test('programs that give credentials have a configuration that only root reads, for as long as it is set', async () => {
+  const files = memoryFiles()
+  const credentialProviderConfig = { providers: [{ name: 'ecr' }] }
+  const { spec } = await kubeletOf(
+    worker('kubelet: {credentialProviderConfig: {providers: [{name: ecr}]}, extraArgs: {image-credential-provider-config: /x}}'),
+  )
+  expect(spec).toBeUndefined()
+  const own = (await kubeletOf(worker('kubelet: {credentialProviderConfig: {providers: [{name: ecr}]}}'))).spec
+  expect(own?.args).toContain('--image-credential-provider-bin-dir=/usr/local/lib/kubelet/credentialproviders')
+  const file = '/etc/kubernetes/kubelet-credentialproviderconfig.yaml'
+  expect(own?.args).toContain(`--image-credential-provider-config=${file}`)
+  const access = { server: 'https://10.0.0.1:6443', ca: 'ca', token: 'token' }
+  const started = { image: '', config: {}, ...(own?.args && { args: own.args }) }
+  await writeKubeletFiles(files, { ...started, credentialProviderConfig }, access)
+  expect(parse(files.contents.get(file) ?? '')).toEqual({
+    ...{ apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' },
+    ...credentialProviderConfig,
+  })
+  expect(files.owners.get(file)?.mode).toBe(0o600)
+  await writeKubeletFiles(files, started, access)
+  expect(files.contents.has(file)).toBe(false)
 })
 
 test('names become what Kubernetes lets a node be called', () => {

@@ -60,6 +60,33 @@ test('a pod’s hostPath is judged where it will be mounted: all that can be wri
   )
 })
 
+describe('mounts with other owners', () => {
+  const ids = [{ containerid: 0, hostid: 1000, size: 10 }]
+  const mapped = (destination: string) => ({ ...bind('/var/data', destination, 'bind'), uidmappings: ids, gidmappings: ids })
+
+  test('are the container’s own, with the mappings as the runtime takes them', () => {
+    const expected = [{ containerID: 0, hostID: 1000, size: 10 }]
+    expect(kubeletMounts(parts('metal'), [mapped('/data')]).container.at(-1)).toEqual({
+      ...bind('/var/data', '/data', 'bind'),
+      uidMappings: expected,
+      gidMappings: expected,
+    })
+  })
+
+  test('are refused where the node would have to make them', () => {
+    expect(() => kubeletMounts(parts('metal'), [bind('/var/b', '/b', 'rbind'), mapped('/b/data')])).toThrow(
+      'machine.kubelet.extraMounts: owners are not mapped at "/b/data"',
+    )
+  })
+})
+
+test('programs that give credentials are those of the system, or those of an extra mount in their place', () => {
+  const place = '/usr/local/lib/kubelet/credentialproviders'
+  const { container, node } = kubeletMounts(parts('metal'), [bind('/var/programs', place, 'bind', 'ro')])
+  expect(node).toEqual([])
+  expect(container.filter(({ destination }) => destination === place).map(({ source }) => source)).toEqual([place, '/var/programs'])
+})
+
 describe('mounts on the node', () => {
   /** Each call to the kernel as a line; what is mounted, as it is seen. */
   function node() {

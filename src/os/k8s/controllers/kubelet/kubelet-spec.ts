@@ -4,6 +4,8 @@ import { MachineType } from '../../../config/resources/machine-type.ts'
 import type { Mode } from '../../../kernel.ts'
 import { buildArguments, denied, overwrite } from '../../arguments.ts'
 import { kubeletConfiguration } from '../../kubelet/configuration.ts'
+import { credentialProviderFile } from '../../kubelet/files.ts'
+import { credentialProviders } from '../../kubelet/mounts.ts'
 import { KubeletConfig, KubeletSpec } from '../../resources/kubelet.ts'
 import { NodeTaintSpec } from '../../resources/node.ts'
 import { NodeIP } from '../../resources/node-ip.ts'
@@ -74,8 +76,8 @@ export function kubeletArguments(
       'container-runtime-endpoint': denied(),
       'node-ip': overwrite(addresses),
       ...(given.credentialProviderConfig && {
-        'image-credential-provider-bin-dir': denied('/usr/local/lib/kubelet/credentialproviders'),
-        'image-credential-provider-config': denied('/etc/kubernetes/kubelet-credentialproviderconfig.yaml'),
+        'image-credential-provider-bin-dir': denied(credentialProviders),
+        'image-credential-provider-config': denied(credentialProviderFile),
       }),
     },
     given.extraArgs,
