@@ -112,7 +112,12 @@ await suite('unit', ['--preload', './tests/support/memory-files.ts', '--parallel
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])
 else skip(stories('interop'), 'needs Go')
 
-const real = [...stories('linux'), ...stories('network').filter((file) => !file.endsWith('-vm.story.ts')), ...stories('cluster')]
+const real = [
+  ...stories('linux'),
+  ...stories('network').filter((file) => !file.endsWith('-vm.story.ts')),
+  ...stories('cluster'),
+  ...stories('cluster/families'),
+]
 const conformance = stories('conformance')
 if (process.platform !== 'linux') skip([...real, ...conformance], 'needs Linux')
 else if (!asRoot) skip([...real, ...conformance], 'needs root: run the test command with sudo')

@@ -4,9 +4,10 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { failedWith } from '../../wire/errno.ts'
+import { formatHostPort } from '../../wire/host-port.ts'
 import { diskBuses } from './machine/qemu-arguments.ts'
 
-const address = v.pipe(v.string(), v.ipv4())
+const address = v.pipe(v.string(), v.ip())
 const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65535))
 const name = v.pipe(v.string(), v.regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/))
 const protocol = v.picklist(['tcp', 'udp'])
@@ -16,6 +17,8 @@ export const NodeRecord = v.object({
   name,
   role: v.picklist(['controlplane', 'worker']),
   ip: address,
+  /** Its address in the network's second family. */
+  secondIp: v.optional(address),
   /** The host's end of the node's cable. */
   link: v.string(),
   /** Processors in thousandths. */
@@ -54,6 +57,8 @@ export const ClusterRecord = v.object({
   network: v.object({
     cidr: v.string(),
     gateway: address,
+    /** The network of the other address family, where nodes have both. */
+    second: v.optional(v.object({ cidr: v.string(), gateway: address })),
     mtu: v.number(),
     bridge: v.string(),
     nameservers: v.array(v.string()),
@@ -118,8 +123,14 @@ export function discoveryLock(directory: string): string {
 
 /** Where a cluster's discovery server listens. */
 export function discoveryAddress({ network, discovery }: ClusterRecord): string {
-  return `${network.gateway}:${discovery?.port ?? 0}`
+  return formatHostPort(network.gateway, discovery?.port ?? 0)
 }
+
+/** The networks of a cluster, the first one first. */
+export const networksOf = ({ network }: Pick<ClusterRecord, 'network'>): string[] => [
+  network.cidr,
+  ...(network.second ? [network.second.cidr] : []),
+]
 
 /** The directory of a node of a cluster. */
 export function nodeDirectory(clusterDirectory: string, node: string): string {

@@ -38,9 +38,13 @@ export function gatewayForwards(current: () => ClusterRecord): Forward[] {
     current()
       .nodes.filter(({ role, leaving }) => role === 'controlplane' && !leaving)
       .map(({ ip }) => ({ address: ip, port }))
+  const gateways = [network.gateway, ...(network.second ? [network.second.gateway] : [])]
   const resolvers = () => current().network.forwardDns.map((address) => ({ address, port: 53 }))
   return [
-    { protocol: 'tcp', hostAddress: network.gateway, hostPort: kubernetes.port, targets: controlPlanes(apiServerPort) },
+    ...gateways.map((gateway) => ({
+      ...{ protocol: 'tcp' as const, hostAddress: gateway, hostPort: kubernetes.port },
+      targets: controlPlanes(apiServerPort),
+    })),
     { protocol: 'tcp', hostAddress, hostPort: kubernetes.hostPort, targets: controlPlanes(apiServerPort) },
     { protocol: 'tcp', hostAddress, hostPort: machineApi.hostPort, targets: controlPlanes(machineApiPort) },
     ...(network.forwardDns.length === 0

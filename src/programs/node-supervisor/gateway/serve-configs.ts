@@ -1,12 +1,13 @@
 /** Serves each virtual machine its configuration; the kernel's command line contains the URL. */
 
 import { existsSync } from 'node:fs'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import type { ClusterRecord, MachinesRecord, NodeRecord } from '../layout.ts'
 import { nodeDirectory, nodePaths } from '../layout.ts'
 
 /** Where a node finds its configuration. */
 export function configUrl({ network }: ClusterRecord, machines: MachinesRecord, node: NodeRecord): string {
-  return `http://${network.gateway}:${machines.configPort ?? 0}${pathOf(node)}`
+  return `http://${formatHostPort(network.gateway, machines.configPort ?? 0)}${pathOf(node)}`
 }
 
 const pathOf = (node: NodeRecord) => `/configuration/${node.uuid}`

@@ -1,5 +1,6 @@
 /** The summary when a cluster is ready: where its files are, and the next commands. */
 
+import { formatHostPort } from '../../../wire/host-port.ts'
 import type { ClusterRecord, NodeRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
 import { callable } from './callable.ts'
@@ -25,8 +26,8 @@ export function closing(
   io.stderr.write(
     [
       '',
-      `Kubernetes: https://${network.gateway}:${kubernetes.port}, also https://127.0.0.1:${kubernetes.hostPort}`,
-      `machines: ${first?.ip}:50000, also 127.0.0.1:${machineApi.hostPort}`,
+      `Kubernetes: https://${formatHostPort(network.gateway, kubernetes.port)}, also https://127.0.0.1:${kubernetes.hostPort}`,
+      `machines: ${formatHostPort(first?.ip ?? '', 50_000)}, also 127.0.0.1:${machineApi.hostPort}`,
       '',
       'try next:',
       `  ${talosctl} -n ${first?.ip} services`,

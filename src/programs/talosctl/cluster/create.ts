@@ -5,6 +5,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import { openJournal } from '../../node-supervisor/journal.ts'
 import {
   type ClusterRecord,
@@ -27,7 +28,7 @@ import { closing, describe, maintenance } from './closing.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host/ports.ts'
-import { checkNetwork, checkPorts } from './host/preflight.ts'
+import { checkNetworks, checkPorts } from './host/preflight.ts'
 import { awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, machineApiPort, nodeState } from './node-api.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './plan/configs.ts'
 import { checkKubernetesVersion } from './plan/kubernetes-version.ts'
@@ -120,13 +121,13 @@ async function newCluster(io: Io, { request, configs, requested }: CreateOptions
     request.kubernetesVersion,
     configs.mirrors.map(({ registry }) => registry),
   )
-  const cidr = checkNetwork(request.cidr, request.state, requested.cidr)
+  const networks = checkNetworks(request.networks, request.state, requested.cidr)
   await checkPorts(request.hostAddress, request.exposedPorts)
   const ports = { kubernetes: await freePort(request.hostAddress), machineApi: await freePort(request.hostAddress) }
-  if (!request.machines) return planCluster({ ...request, cidr }, ports)
+  if (!request.machines) return planCluster({ ...request, networks }, ports)
   const { accelerator, reason } = await chooseAccelerator(request.machines.images)
   if (reason) io.stderr.write(`machines are emulated, which is about ten times slower: ${reason}\n`)
-  return planCluster({ ...request, cidr }, { ...ports, accelerator })
+  return planCluster({ ...request, networks }, { ...ports, accelerator })
 }
 
 /** Counts left to their defaults are those a cluster has. */
@@ -147,7 +148,7 @@ async function isComplete(record: ClusterRecord, { request, kubeconfig, configs 
   const { credentials } = await provideConfigs(directory, record, configs)
   const signal = AbortSignal.timeout(timeouts.state)
   const states = await Promise.all(
-    record.nodes.map(({ ip }) => nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal }).catch(() => undefined)),
+    record.nodes.map(({ ip }) => nodeState({ address: formatHostPort(ip, machineApiPort), credentials, signal }).catch(() => undefined)),
   )
   return states.every((state) => state?.stage === 'running' && state.ready)
 }

@@ -5,6 +5,7 @@ import { drain } from '../../../kube/drain.ts'
 import { isNotFound } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import { type NodeRecord, nodePaths } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
@@ -33,7 +34,7 @@ export async function leaveCluster({ directory, node, credentials, kubeconfig, s
       report('drain')
       await moveAway(client, node.name, signal, report)
       report('reset')
-      await resetNode(`${node.ip}:${machineApiPort}`, credentials, signal)
+      await resetNode(formatHostPort(node.ip, machineApiPort), credentials, signal)
       while (!isDown(directory)) {
         if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
         await Bun.sleep(lookInterval)

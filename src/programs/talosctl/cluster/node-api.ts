@@ -4,6 +4,7 @@ import type { Channel } from '../../../rpc/client/channel.ts'
 import { machine } from '../../../rpc/enums.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import { sequenceFailure } from '../event.ts'
 
 /** Where the API of a machine listens. */
@@ -43,11 +44,11 @@ export async function configureIfNeeded(ip: string, { credentials, config, insta
   return insist(`node ${ip} takes no configuration`, signal, async () => {
     const why = trouble()
     if (why) throw new HopelessError(why)
-    const { stage } = await nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal })
+    const { stage } = await nodeState({ address: formatHostPort(ip, machineApiPort), credentials, signal })
     if (stage !== 'maintenance') return false
     const mode = installs ? machine.ApplyConfigurationRequest.Mode.AUTO : machine.ApplyConfigurationRequest.Mode.NO_REBOOT
     const request = { data: Buffer.from(config()), mode }
-    await withChannel(`${ip}:${machineApiPort}`, { insecure: true }, (channel) =>
+    await withChannel(formatHostPort(ip, machineApiPort), { insecure: true }, (channel) =>
       channel.unary('machine.MachineService/ApplyConfiguration', request, { deadline: 60_000, signal }),
     )
     return true
@@ -157,7 +158,7 @@ export function firstFile(tar: Uint8Array): string {
 }
 
 async function withNode<T>(ip: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
-  return withChannel(`${ip}:${machineApiPort}`, credentials, act)
+  return withChannel(formatHostPort(ip, machineApiPort), credentials, act)
 }
 
 async function withChannel<T>(address: string, tls: Credentials | { insecure: true }, act: (channel: Channel) => Promise<T>): Promise<T> {

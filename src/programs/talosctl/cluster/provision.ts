@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSysctl, setSysctl } from '../../../linux/system/sysctl.ts'
+import { isIPv6 } from '../../../wire/prefix.ts'
 import { clusterCgroup, nodeCgroup } from '../../node-supervisor/cgroup-names.ts'
 import { supervisorMark } from '../../node-supervisor/console-log.ts'
 import { startDiscovery, startGatewaySupervisor, startNodeSupervisor } from '../../node-supervisor/detached.ts'
@@ -14,6 +15,7 @@ import {
   discoveryLock,
   gatewayLock,
   type NodeRecord,
+  networksOf,
   nodeDirectory,
   nodePaths,
 } from '../../node-supervisor/layout.ts'
@@ -89,18 +91,25 @@ export function tail(file: string): string {
 }
 
 /** Keeps the host's own rules from dropping what nodes say to each other and to the gateway. */
-async function openInside({ network }: ClusterRecord, journal: Journal): Promise<void> {
-  const iptables = hostIptables()
-  if (!iptables) return
-  journal.write({ kind: 'iptables', iptables, bridge: network.bridge })
-  await acceptBridge(iptables, network.bridge)
+async function openInside(cluster: ClusterRecord, journal: Journal): Promise<void> {
+  const { bridge } = cluster.network
+  for (const iptables of hostIptables(networksOf(cluster))) {
+    journal.write({ kind: 'iptables', iptables, bridge })
+    await acceptBridge(iptables, bridge)
+  }
 }
 
 async function openOutside(cluster: ClusterRecord, rootfs: string, journal: Journal): Promise<boolean> {
   const table = `ichor_${cluster.id}`
   journal.write({ kind: 'nftables', table, rootfs })
-  const masked = await addMasquerade(table, cluster.network.cidr, rootfs)
-  if (!masked) return false
+  const open = await Promise.all(networksOf(cluster).map((cidr) => openNetwork(table, cidr, rootfs, journal)))
+  return open.includes(true)
+}
+
+async function openNetwork(table: string, cidr: string, rootfs: string, journal: Journal): Promise<boolean> {
+  // A host that starts to forward IPv6 stops accepting its own routes from routers: only one that forwards already lets nodes out.
+  if (isIPv6(cidr)) return getSysctl('net.ipv6.conf.all.forwarding') === '1' && addMasquerade(table, cidr, rootfs)
+  if (!(await addMasquerade(table, cidr, rootfs))) return false
   const name = 'net.ipv4.ip_forward'
   const previous = getSysctl(name)
   if (previous !== '1') {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { clusterPaths, nodeDirectory, nodePaths, readCluster } from '../../node-supervisor/layout.ts'
+import { formatHostPort } from '../../../wire/host-port.ts'
+import { clusterPaths, networksOf, nodeDirectory, nodePaths, readCluster } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
 import { UsageError } from '../failure.ts'
@@ -18,14 +19,14 @@ export function showCluster(state: string, name: string): string {
     ['PROVISIONER', cluster.machines ? 'qemu' : 'container'],
     ['NAME', cluster.name],
     ['NETWORK NAME', network.bridge],
-    ['NETWORK CIDR', network.cidr],
-    ['NETWORK GATEWAY', network.gateway],
+    ['NETWORK CIDR', networksOf(cluster).join(',')],
+    ['NETWORK GATEWAY', [network.gateway, ...(network.second ? [network.second.gateway] : [])].join(',')],
     ['NETWORK MTU', network.mtu],
-    ['KUBERNETES ENDPOINT', `https://${network.gateway}:${kubernetes.port}`],
+    ['KUBERNETES ENDPOINT', `https://${formatHostPort(network.gateway, kubernetes.port)}`],
   ])
-  const rows = cluster.nodes.map(({ name: node, role, ip, cpus, memory, disks = [] }) => {
+  const rows = cluster.nodes.map(({ name: node, role, ip, secondIp, cpus, memory, disks = [] }) => {
     const size = disks.reduce((sum, disk) => sum + disk.size, 0)
-    return [node, role, ip, (cpus / 1000).toFixed(2), bytes(memory), disks.length > 0 ? bytes(size) : '-']
+    return [node, role, secondIp ? `${ip},${secondIp}` : ip, (cpus / 1000).toFixed(2), bytes(memory), disks.length > 0 ? bytes(size) : '-']
   })
   const remarks = cluster.nodes
     .map(({ name: node }) => [node, nodeState(nodeDirectory(directory, node))])

@@ -5,6 +5,7 @@
 
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { isIPv6 } from '../../../../wire/prefix.ts'
 
 const commandTimeout = 10_000
 
@@ -17,9 +18,11 @@ export function rulesFor(bridge: string): string[][] {
   ]
 }
 
-/** The iptables of this host; undefined when there is none, and so nobody's rules in the way. */
-export function hostIptables(): string | undefined {
-  return ['/usr/sbin/iptables', '/sbin/iptables', '/usr/bin/iptables'].find((path) => existsSync(path))
+/** The iptables of this host for the families of a cluster; one that is not there has nobody's rules in the way. */
+export function hostIptables(networks: readonly string[]): string[] {
+  return [...new Set(networks.map((cidr) => (isIPv6(cidr) ? 'ip6tables' : 'iptables')))].flatMap(
+    (name) => ['/usr/sbin', '/sbin', '/usr/bin'].map((folder) => `${folder}/${name}`).find((path) => existsSync(path)) ?? [],
+  )
 }
 
 /** Accepts a bridge's packets ahead of all other rules; false when the filter would not have it. */

@@ -2,18 +2,22 @@
 
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { familyOf } from '../../../../wire/prefix.ts'
 
 const commandTimeout = 10_000
 
-/** Hides a cluster's addresses behind the host's; false when there is no nftables, so that nodes stay among themselves. */
+const families = { inet4: { family: 'ip', multicast: '224.0.0.0/4' }, inet6: { family: 'ip6', multicast: 'ff00::/8' } } as const
+
+/** Hides a network's addresses behind the host's; false when there is no nftables, so that nodes stay among themselves. */
 export async function addMasquerade(table: string, cidr: string, rootfs: string): Promise<boolean> {
+  const { family, multicast } = families[familyOf(cidr)]
   const rules = [
-    `table ip ${table}`,
-    `delete table ip ${table}`,
-    `table ip ${table} {`,
+    `table ${family} ${table}`,
+    `delete table ${family} ${table}`,
+    `table ${family} ${table} {`,
     '  chain postrouting {',
     '    type nat hook postrouting priority srcnat; policy accept;',
-    `    ip saddr ${cidr} ip daddr != ${cidr} ip daddr != 224.0.0.0/4 masquerade`,
+    `    ${family} saddr ${cidr} ${family} daddr != ${cidr} ${family} daddr != ${multicast} masquerade`,
     '  }',
     '}',
   ].join('\n')
@@ -22,7 +26,7 @@ export async function addMasquerade(table: string, cidr: string, rootfs: string)
 
 /** Takes the rules of a cluster away; absent is fine. */
 export async function removeMasquerade(table: string, rootfs?: string): Promise<void> {
-  await nft(`table ip ${table}\ndelete table ip ${table}`, rootfs)
+  for (const { family } of Object.values(families)) await nft(`table ${family} ${table}\ndelete table ${family} ${table}`, rootfs)
 }
 
 /** The ways of calling nft on this host, best first. */

@@ -8,10 +8,10 @@ export interface HostNetwork {
   cidr: Prefix
 }
 
-/** The networks of this host's interfaces, IPv4 only. */
+/** The networks of this host's interfaces; addresses of one link alone, of which every link has some, are left out. */
 export function hostNetworks(): HostNetwork[] {
   return Object.entries(networkInterfaces()).flatMap(([link, addresses = []]) =>
-    addresses.flatMap(({ family, cidr }) => (family === 'IPv4' && cidr !== null ? [{ link, cidr: masked(parsePrefix(cidr)) }] : [])),
+    addresses.flatMap(({ cidr }) => (cidr === null || cidr.startsWith('fe80:') ? [] : [{ link, cidr: masked(parsePrefix(cidr)) }])),
   )
 }
 

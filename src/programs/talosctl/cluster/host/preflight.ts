@@ -6,9 +6,9 @@ import { mounts } from '../../../../linux/fs/mount.ts'
 import { hasWireguard } from '../../../../linux/net/wireguard.ts'
 import { hierarchy } from '../../../../linux/process/cgroup.ts'
 import { formatPrefix, type Prefix } from '../../../../wire/prefix.ts'
-import { type ClusterRecord, readCluster } from '../../../node-supervisor/layout.ts'
+import { type ClusterRecord, networksOf, readCluster } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
-import { parseCidr } from './cidr.ts'
+import { type Networks, parseCidr } from './cidr.ts'
 import type { ExposedPort } from './exposed-ports.ts'
 import { clash, freeNetwork, hostNetworks } from './networks.ts'
 import { isFree } from './ports.ts'
@@ -79,13 +79,19 @@ export function checkDisk(state: string, nodes: number): void {
   }
 }
 
-/** The network must not be in use; a default one that is in use is replaced by a free one. */
-export function checkNetwork(wanted: Prefix, state: string, requested: boolean): Prefix {
-  const others = clusters(state).map((cluster) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cluster.network.cidr) }))
+/** The networks must not be in use; a default one that is in use is replaced by a free one. */
+export function checkNetworks({ first, second }: Networks, state: string, requested: boolean): Networks {
+  return { first: checkNetwork(first, state, requested), second: second && checkNetwork(second, state, true) }
+}
+
+function checkNetwork(wanted: Prefix, state: string, requested: boolean): Prefix {
+  const others = clusters(state).flatMap((cluster) =>
+    networksOf(cluster).map((cidr) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cidr) })),
+  )
   const used = [...others, ...hostNetworks()]
   const taken = clash(wanted, used)
   if (!taken) return wanted
-  const free = freeNetwork(used)
+  const free = wanted.bytes.length === 4 ? freeNetwork(used) : undefined
   if (!requested && free) return parseCidr(free)
   throw new UsageError(
     `network ${formatPrefix(wanted)} overlaps ${formatPrefix(taken.cidr)} of ${taken.link}: choose another${free ? `, such as --cidr ${free}` : ' with --cidr'}`,

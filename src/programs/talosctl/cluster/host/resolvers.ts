@@ -14,9 +14,10 @@ export function parseResolvConf(text: string): { routable: string[]; loopback: s
   }
 }
 
-/** The resolvers for nodes on this host, and those that the gateway has to ask for them. */
-export function hostResolvers(text = readResolvConf()): { nameservers: string[]; forwardDns: string[] } {
+/** The resolvers for nodes on this host, and those that the gateway has to ask for them: all for nodes that have no way to an IPv4 address. */
+export function hostResolvers({ text = readResolvConf(), onlyIPv6 = false } = {}): { nameservers: string[]; forwardDns: string[] } {
   const { routable, loopback } = parseResolvConf(text)
+  if (onlyIPv6) return { nameservers: [], forwardDns: [...routable, ...loopback] }
   if (routable.length > 0) return { nameservers: routable, forwardDns: [] }
   return { nameservers: [], forwardDns: loopback }
 }

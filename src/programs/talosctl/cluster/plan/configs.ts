@@ -2,9 +2,12 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { defaultPodSubnet, defaultServiceSubnet, ipv6PodSubnet, ipv6ServiceSubnet } from '../../../../os/config/cluster-networks.ts'
 import type { ConfigContainer } from '../../../../os/config/container.ts'
 import type { SecretsBundle } from '../../../../os/config/generate/secrets.ts'
-import { type ClusterRecord, clusterPaths, type NodeRecord, writeAtomically } from '../../../node-supervisor/layout.ts'
+import { formatHostPort } from '../../../../wire/host-port.ts'
+import { isIPv6 } from '../../../../wire/prefix.ts'
+import { type ClusterRecord, clusterPaths, type NodeRecord, networksOf, writeAtomically } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import type { Context } from '../../talosconfig/talosconfig.ts'
 import type { Credentials } from '../node-api.ts'
@@ -154,13 +157,14 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
   const mirrors = Map.groupBy(request.mirrors, ({ registry }) => registry)
   const names = [
     network.gateway,
+    ...(network.second ? [network.second.gateway] : []),
     '127.0.0.1',
     ...(hostAddress === '0.0.0.0' ? [] : [hostAddress]),
     ...(request.endpoint ? [request.endpoint] : []),
   ]
   return {
     clusterName: cluster.name,
-    endpoint: `https://${network.gateway}:${kubernetes.port}`,
+    endpoint: `https://${formatHostPort(network.gateway, kubernetes.port)}`,
     secrets,
     kubernetesVersion: kubernetes.version,
     dnsDomain: request.dnsDomain,
@@ -168,8 +172,10 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     install: cluster.machines ? { disk: installDisk(cluster.nodes[0]?.disks ?? []) } : (false as const),
     registryMirrors: Object.fromEntries([...mirrors].map(([registry, entries]) => [registry, entries.map(({ endpoint }) => endpoint)])),
     nameservers: network.nameservers,
+    podSubnets: networksOf(cluster).map((cidr) => (isIPv6(cidr) ? ipv6PodSubnet : defaultPodSubnet)),
+    serviceSubnets: networksOf(cluster).map((cidr) => (isIPv6(cidr) ? ipv6ServiceSubnet : defaultServiceSubnet)),
     discovery: discovery !== undefined,
-    ...(discovery && { discoveryEndpoint: `http://${network.gateway}:${discovery.port}` }),
+    ...(discovery && { discoveryEndpoint: `http://${formatHostPort(network.gateway, discovery.port)}` }),
     kubespan: request.kubespan === true,
     ...(request.cniUrl && { cni: { name: 'custom' as const, urls: [request.cniUrl] } }),
   }

@@ -2,10 +2,10 @@
 
 import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { formatPrefix, nthAddress, type Prefix } from '../../../../wire/prefix.ts'
+import { formatPrefix, nthAddress } from '../../../../wire/prefix.ts'
 import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
-import { parseCidr, sizeOf } from '../host/cidr.ts'
+import { type Networks, parseCidr, sizeOf } from '../host/cidr.ts'
 import type { ExposedPort } from '../host/exposed-ports.ts'
 import type { MachinesRequest } from '../qemu/request.ts'
 
@@ -22,7 +22,7 @@ export interface RoleRequest {
 export interface ClusterRequest {
   name: string
   state: string
-  cidr: Prefix
+  networks: Networks
   mtu: number
   controlplanes: RoleRequest
   workers: RoleRequest
@@ -58,18 +58,20 @@ export function clusterId(state: string, name: string): string {
 
 /** A cluster that does not exist yet. */
 export function planCluster(request: ClusterRequest, ports: Found): ClusterRecord {
-  const { name, state, cidr, mtu } = request
+  const { name, state, networks, mtu } = request
   checkName(name)
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
   const id = clusterId(state, name)
-  const gateway = nthAddress(cidr, 1)
+  const { first, second } = networks
+  const gateway = nthAddress(first, 1)
   const empty: ClusterRecord = {
     version: 1,
     name,
     id,
     network: {
-      cidr: formatPrefix(cidr),
+      cidr: formatPrefix(first),
       gateway,
+      ...(second && { second: { cidr: formatPrefix(second), gateway: nthAddress(second, 1) } }),
       mtu,
       bridge: `ichor${id}`,
       nameservers: request.forwardDns.length > 0 ? [gateway] : request.nameservers,
@@ -84,9 +86,9 @@ export function planCluster(request: ClusterRequest, ports: Found): ClusterRecor
     nodes: [],
   }
   const { added } = planChange(empty, request)
-  const [first, ...others] = added
-  if (!first) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
-  return { ...empty, nodes: [{ ...first, ports: request.exposedPorts }, ...others] }
+  const [leader, ...others] = added
+  if (!leader) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
+  return { ...empty, nodes: [{ ...leader, ports: request.exposedPorts }, ...others] }
 }
 
 /** Which nodes to add and remove to reach the requested counts; the last ones are removed first. */
@@ -95,7 +97,7 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
   if (request.controlplanes.count < 1) throw new UsageError('--controlplanes: a cluster needs at least one control plane')
   const added: NodeRecord[] = []
   const removed: NodeRecord[] = []
-  const cidr = parseCidr(cluster.network.cidr)
+  const { cidr, gateway, second } = cluster.network
   const roles = [
     ['controlplane', request.controlplanes],
     ['worker', request.workers],
@@ -109,7 +111,8 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
       added.push({
         name,
         role,
-        ip: freeAddress(cidr, cluster.network.gateway, taken),
+        ip: freeAddress(cidr, gateway, taken),
+        ...(second && { secondIp: freeAddress(second.cidr, second.gateway, taken) }),
         link: linkName(cluster.id, name),
         cpus,
         memory,
@@ -149,10 +152,11 @@ function freeName(cluster: string, role: NodeRecord['role'], taken: readonly Nod
   }
 }
 
-function freeAddress(cidr: Prefix, gateway: string, taken: readonly NodeRecord[]): string {
+function freeAddress(network: string, gateway: string, taken: readonly NodeRecord[]): string {
+  const cidr = parseCidr(network)
   for (let n = 2; n < sizeOf(cidr) - 1; n++) {
     const address = nthAddress(cidr, n)
-    if (address !== gateway && !taken.some(({ ip }) => ip === address)) return address
+    if (address !== gateway && !taken.some(({ ip, secondIp }) => ip === address || secondIp === address)) return address
   }
-  throw new UsageError(`network ${formatPrefix(cidr)} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
+  throw new UsageError(`network ${network} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
 }

@@ -1,11 +1,14 @@
-import { formatPrefix } from '../../../../wire/prefix.ts'
-import type { ClusterRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
+import { isIPv6 } from '../../../../wire/prefix.ts'
+import { type ClusterRecord, type NodeRecord, networksOf } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
+import { formatNetworks } from '../host/cidr.ts'
 import type { ClusterRequest, RoleRequest } from './plan.ts'
 
 /** Which of the settings that are fixed at creation were requested, rather than left to their defaults. */
 export interface RequestedSettings {
   cidr: boolean
+  /** Which address families nodes have. */
+  families: boolean
   mtu: boolean
   kubernetesVersion: boolean
   exposedPorts: boolean
@@ -26,7 +29,9 @@ export function checkSettled(
         `${flag}: cluster "${record.name}" was created with ${there || 'none'}: leave the flag out, or destroy the cluster and create it again`,
       )
   }
-  differs(requested.cidr, '--cidr', record.network.cidr, formatPrefix(request.cidr))
+  differs(requested.cidr, '--cidr', networksOf(record).join(','), formatNetworks(request.networks))
+  const families = (networks: readonly string[]) => networks.map((cidr) => (isIPv6(cidr) ? 'IPv6' : 'IPv4')).join(' and ')
+  differs(requested.families, '--ipv6', families(networksOf(record)), families(formatNetworks(request.networks).split(',')))
   differs(requested.mtu, '--mtu', String(record.network.mtu), String(request.mtu))
   differs(requested.kubernetesVersion, '--kubernetes-version', record.kubernetes.version, request.kubernetesVersion)
   const ports = (list: readonly { hostPort: number; nodePort: number; protocol: string }[]) =>

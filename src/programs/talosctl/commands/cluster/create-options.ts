@@ -15,6 +15,8 @@ export interface CreateFlags extends CommonFlags {
   controlplanes?: number
   workers?: number
   subnet?: string
+  ipv4: boolean
+  ipv6?: boolean
   cpusControlplanes: string
   cpusWorkers: string
   memoryControlplanes: string
@@ -82,6 +84,7 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
     },
     requested: {
       cidr: requested('subnet'),
+      families: requested('ipv4') || requested('ipv6'),
       mtu: requested('mtu'),
       kubernetesVersion: requested('kubernetesVersion'),
       exposedPorts: requested('exposedPorts'),
@@ -99,15 +102,18 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
 
 /** The cluster that is requested. */
 async function clusterRequest(io: Io, flags: CreateFlags): Promise<CreateOptions['request']> {
-  const { parseCidr } = await import('../../cluster/host/cidr.ts')
+  const { networksOfFlags } = await import('../../cluster/host/network-flags.ts')
   const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
   const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
   const { hostResolvers } = await import('../../cluster/host/resolvers.ts')
-  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers()
+  const state = stateDirectory(flags.state, io.env)
+  const networks = networksOfFlags({ ...flags, state, defaultCidr })
+  const onlyIPv6 = networks.first.bytes.length === 16 && !networks.second
+  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers({ onlyIPv6 })
   return {
     name: flags.name,
-    state: stateDirectory(flags.state, io.env),
-    cidr: parseCidr(flags.subnet ?? defaultCidr),
+    state,
+    networks,
     mtu: flags.mtu,
     controlplanes: {
       count: flags.controlplanes ?? 1,

@@ -12,7 +12,10 @@ const nodeFlags = (command: Command): Command =>
   command
     .option('--controlplanes <count>', 'control planes', integer(0, 99))
     .option('--workers <count>', 'workers', integer(0, 1000))
-    .option('--cidr, --subnet <network>', `network of the nodes (default: ${defaultCidr}, or a free one)`)
+    .option('--cidr, --subnet <networks>', `network of the nodes, or one of each family (default: ${defaultCidr}, or a free one)`)
+    .option('--ipv4', 'nodes have IPv4 addresses', true)
+    .option('--no-ipv4', 'nodes have no IPv4 addresses')
+    .option('--ipv6', 'nodes have IPv6 addresses, of a private network unless --cidr names one')
     .option('--cpus, --cpus-controlplanes <number>', 'processors of a control plane', '2.0')
     .option('--cpus-workers <number>', 'processors of a worker', '2.0')
     .option('--memory, --memory-controlplanes <amount>', 'memory of a control plane', '2.0GiB')

@@ -8,7 +8,7 @@ test('only resolvers count, whatever else the file contains', () => {
 })
 
 test('nodes ask the host themselves when it has only a resolver of its own', () => {
-  expect(hostResolvers('nameserver 127.0.0.53\n')).toEqual({ nameservers: [], forwardDns: ['127.0.0.53'] })
-  expect(hostResolvers('nameserver 127.0.0.53\nnameserver 192.0.2.1\n')).toEqual({ nameservers: ['192.0.2.1'], forwardDns: [] })
-  expect(hostResolvers('')).toEqual({ nameservers: [], forwardDns: [] })
+  expect(hostResolvers({ text: 'nameserver 127.0.0.53\n' })).toEqual({ nameservers: [], forwardDns: ['127.0.0.53'] })
+  expect(hostResolvers({ text: 'nameserver 127.0.0.53\nnameserver 192.0.2.1\n' })).toEqual({ nameservers: ['192.0.2.1'], forwardDns: [] })
+  expect(hostResolvers({ text: '' })).toEqual({ nameservers: [], forwardDns: [] })
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { macOf } from '../../../../../src/programs/node-supervisor/node-address.ts'
-import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
+import { parseNetworks } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import { linkName, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
 import { gib, request, role } from './request.ts'
 
@@ -40,8 +40,22 @@ test('more nodes take free names and addresses, fewer give up the last ones', ()
 })
 
 test('nodes that are added have addresses of the network the cluster has', () => {
-  const cluster = planCluster(request({ cidr: parseCidr('10.9.0.0/24') }), ports)
+  const cluster = planCluster(request({ networks: parseNetworks('10.9.0.0/24') }), ports)
   expect(planChange(cluster, request({ workers: role(2) })).added.map(({ ip }) => ip)).toEqual(['10.9.0.4'])
+})
+
+test('nodes of two families have an address of each, the same for the order of both', () => {
+  const cluster = planCluster(request({ networks: parseNetworks('10.9.0.0/24,fd00:9::/64') }), ports)
+  expect(cluster.network).toMatchObject({ cidr: '10.9.0.0/24', gateway: '10.9.0.1', second: { cidr: 'fd00:9::/64', gateway: 'fd00:9::1' } })
+  expect(cluster.nodes.map(({ ip, secondIp }) => [ip, secondIp])).toEqual([
+    ['10.9.0.2', 'fd00:9::2'],
+    ['10.9.0.3', 'fd00:9::3'],
+  ])
+  const other = planCluster(request({ networks: parseNetworks('fd00:9::/64') }), ports)
+  expect(other.nodes.map(({ ip, secondIp }) => [ip, secondIp])).toEqual([
+    ['fd00:9::2', undefined],
+    ['fd00:9::3', undefined],
+  ])
 })
 
 test('links fit the kernel and differ between clusters of the same name in other folders', () => {
@@ -64,7 +78,7 @@ test.each([
   [{ controlplanes: { count: 1, cpus: 1, memory: gib } }, '--memory: a control plane needs at least 2GiB'],
   [{ workers: { count: 1, cpus: 1, memory: gib / 2 } }, '--memory-workers: a worker needs at least 1GiB'],
   [
-    { cidr: parseCidr('10.5.0.0/29'), workers: role(9) },
+    { networks: parseNetworks('10.5.0.0/29'), workers: role(9) },
     'network 10.5.0.0/29 has no address left: ask for fewer nodes, or create the cluster with a larger --cidr',
   ],
 ] as const)('%#: a bad request is refused with the way out', (change, message) => {

@@ -1,4 +1,4 @@
-import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
+import { parseNetworks } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import type { ClusterRequest } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
 
 export const gib = 1024 ** 3
@@ -10,7 +10,7 @@ export const role = (count: number) => ({ count, cpus: 2000, memory: 2 * gib })
 export const request = (change: Partial<ClusterRequest> = {}): ClusterRequest => ({
   name: 'demo',
   state: '/state',
-  cidr: parseCidr('10.5.0.0/24'),
+  networks: parseNetworks('10.5.0.0/24'),
   mtu: 1500,
   controlplanes: role(1),
   workers: role(1),

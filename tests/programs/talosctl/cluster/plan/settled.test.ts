@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { parseCidr } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
+import { parseNetworks } from '../../../../../src/programs/talosctl/cluster/host/cidr.ts'
 import { type ClusterRequest, planChange, planCluster } from '../../../../../src/programs/talosctl/cluster/plan/plan.ts'
 import { checkSettled, type RequestedSettings } from '../../../../../src/programs/talosctl/cluster/plan/settled.ts'
 import { gib, request } from './request.ts'
@@ -8,6 +8,7 @@ const cluster = planCluster(request(), { kubernetes: 40001, machineApi: 40002 })
 const nothing = { cpus: false, memory: false }
 const requested: RequestedSettings = {
   cidr: false,
+  families: false,
   mtu: false,
   kubernetesVersion: false,
   exposedPorts: false,
@@ -33,7 +34,7 @@ test('what was requested for again in the same words is fine', () => {
 })
 
 test.each([
-  [{ cidr: parseCidr('10.6.0.0/24') }, { cidr: true }, '--cidr: cluster "demo" was created with 10.5.0.0/24: '],
+  [{ networks: parseNetworks('10.6.0.0/24') }, { cidr: true }, '--cidr: cluster "demo" was created with 10.5.0.0/24: '],
   [{ mtu: 1400 }, { mtu: true }, '--mtu: cluster "demo" was created with 1500: '],
   [{ kubernetesVersion: '1.36.0' }, { kubernetesVersion: true }, '--kubernetes-version: cluster "demo" was created with 1.36.3: '],
   [{ exposedPorts: [] }, { exposedPorts: true }, '--exposed-ports: cluster "demo" was created with 8080:80/tcp: '],
@@ -46,8 +47,14 @@ test.each([
   expect(refusal(change, what)).toBe(`${message}leave the flag out, or destroy the cluster and create it again`)
 })
 
+test('a family that is added later is refused with the way out', () => {
+  expect(refusal({ networks: parseNetworks('10.5.0.0/24,fd00:5::/64') }, { families: true })).toStartWith(
+    '--ipv6: cluster "demo" was created with IPv4: ',
+  )
+})
+
 test('a default that differs is not a request', () => {
-  expect(refusal({ cidr: parseCidr('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
+  expect(refusal({ networks: parseNetworks('10.6.0.0/24'), mtu: 1400 }, {})).toBeUndefined()
 })
 
 test('nodes that are added may be of another size', () => {
