@@ -7,12 +7,13 @@ import { messageOf } from '../../../wire/error-message.ts'
 import { decodePem } from '../../../wire/pem.ts'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
+import { applyConfig, checkHealthy, nameOf, readConfig, resourceOf } from '../machine/machine.ts'
+import { within } from '../machine/within.ts'
 import { advance, fingerprintOf, stageOf } from './authority.ts'
-import { applyConfig, checkHealthy, fileOf, inOrder, type Machines, readConfig, resourceOf, restartKubelet } from './machines.ts'
+import { fileOf, inOrder, type Machines, restartKubelet } from './machines.ts'
 import type { AuthorityRound, Generation } from './rounds.ts'
 import type { RotationSteps } from './run.ts'
 import type { AuthorityState } from './state.ts'
-import { within } from './within.ts'
 import { checkRolledOut, projectedFiles, type RestartScope, restartWorkloads } from './workloads.ts'
 
 /** How long the components of a node may take to restart, and the cluster to use what they were given. In milliseconds. */
@@ -86,12 +87,6 @@ export function kubernetesSteps(
       if (!round.accepts.includes('old')) await within(io, proofTimeout, 'the old credentials are refused', () => checkOldRefused(access))
     },
   }
-}
-
-/** The name of a machine's Node. */
-export async function nameOf(cluster: Cluster, node: string): Promise<string> {
-  const type = 'Nodenames.kubernetes.talos.dev'
-  return (await resourceOf<{ nodename: string }>(cluster, node, 'k8s', type, 'nodename')).nodename
 }
 
 /** Fingerprints of the authorities that a round leaves accepted. */

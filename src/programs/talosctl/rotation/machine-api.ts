@@ -1,17 +1,19 @@
 /** The authority of the machine API: with which credentials machines are reached in each round, and how its result is proven. */
+
 import { signedBy } from '../../../pki/certificate.ts'
 import { tlsKey } from '../../../pki/key.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { Cluster } from '../cluster.ts'
 import { NodeErrors } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { applyConfig, readConfig, resourceOf } from '../machine/machine.ts'
+import { within } from '../machine/within.ts'
 import type { Target } from '../target.ts'
 import { advance, stageOf } from './authority.ts'
-import { applyConfig, checkCallable, inOrder, type Machines, readConfig, resourceOf, together } from './machines.ts'
+import { checkCallable, inOrder, type Machines, together } from './machines.ts'
 import type { AuthorityRound, Generation } from './rounds.ts'
 import type { RotationSteps } from './run.ts'
 import type { AuthorityState } from './state.ts'
-import { within } from './within.ts'
 
 /** How long a machine may take to serve with what it was given, in milliseconds. */
 const proofTimeout = 60_000

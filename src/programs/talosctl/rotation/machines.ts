@@ -1,13 +1,7 @@
-/** The machines of a rotation: which there are, their configurations, and the resources and files that prove what they use. */
-import type { ConfigContainer } from '../../../os/config/container.ts'
-import { parseConfig } from '../../../os/config/parse.ts'
-import { Cluster } from '../cluster.ts'
+/** The machines of a rotation: which there are, and the files and calls that prove what they use. */
+import type { Cluster } from '../cluster.ts'
 import { describe, UsageError } from '../failure.ts'
 import { discoverMembers } from '../health/view.ts'
-import type { Io } from '../io.ts'
-import { applyTo } from '../machine-config/applying.ts'
-import { machineConfig } from '../machine-config/machine-config.ts'
-import { specOf } from '../resource/definition.ts'
 
 const timeout = 10_000
 
@@ -38,53 +32,14 @@ export async function machinesOf(
   return { controlPlanes: controlPlanes.toSorted(), workers: workers.toSorted() }
 }
 
-/** Runs `act` with the same endpoints without the nodes of the client configuration: a rotation names the machine in each call. */
-export async function atEndpoints<T>(io: Io, cluster: Cluster, act: (own: Cluster) => Promise<T>): Promise<T> {
-  const own = new Cluster(io, { ...(await cluster.target()), nodes: [] })
-  try {
-    return await act(own)
-  } finally {
-    await own.close()
-  }
-}
-
 /** All machines, in the order in which a round changes them. */
 export const inOrder = ({ controlPlanes, workers }: Machines): readonly string[] => [...controlPlanes, ...workers]
-
-/** The configuration that a machine has. */
-export async function readConfig(cluster: Cluster, node: string): Promise<ConfigContainer> {
-  return parseConfig(await machineConfig(cluster, node))
-}
-
-/** Applies a configuration without a reboot, and confirms it over a new connection where the machine requires that. */
-export async function applyConfig(io: Io, cluster: Cluster, node: string, config: ConfigContainer): Promise<void> {
-  // What the machine answers is about every change alike: the rotation reports its own progress.
-  const silenced: Io = { ...io, signal: io.signal, pause: (time) => io.pause(time), stderr: { ...io.stderr, write: () => {} } }
-  await applyTo(silenced, cluster, config.bytes, { mode: 'no-reboot', timeout: 60_000 }, node)
-}
-
-/** The spec of a machine's resource. */
-export async function resourceOf<T>(cluster: Cluster, node: string, namespace: string, type: string, id: string): Promise<T> {
-  const { resource } = await cluster.unary('cosi.resource.State/Get', { namespace, type, id }, { node, timeout })
-  if (!resource) throw new Error(`${node}: there is no ${type}/${id}`)
-  return specOf(resource) as T
-}
 
 /** A small file of a machine, as text. */
 export async function fileOf(cluster: Cluster, node: string, path: string): Promise<string> {
   const chunks: Uint8Array[] = []
   for await (const { bytes } of cluster.stream('machine.MachineService/Read', { path }, { node, timeout })) chunks.push(bytes)
   return Buffer.concat(chunks).toString('utf8')
-}
-
-/** Throws unless a service of a machine runs and is healthy. */
-export async function checkHealthy(cluster: Cluster, node: string, id: string): Promise<void> {
-  const lists = await cluster.ask('machine.MachineService/ServiceList', {}, { node, timeout })
-  const service = lists.flatMap(({ services }) => services).find((one) => one.id === id)
-  if (service?.state !== 'Running' || !service.health?.healthy)
-    throw new Error(
-      `${node}: ${id} is ${service?.state ?? 'not there'}${service?.health?.lastMessage ? `: ${service.health.lastMessage}` : ''}`,
-    )
 }
 
 /** Restarts the kubelet of a machine; pods go on running. */

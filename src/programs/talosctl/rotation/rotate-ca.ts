@@ -1,15 +1,17 @@
 /** The rotation of the authorities: of the machine API, of Kubernetes, or of both, one after the other. */
+
 import { newClientConfig } from '../../../os/config/generate/talosconfig.ts'
 import { day, fromBase64, newCA, newCertificate, type PemPair, toBase64 } from '../../../pki/certificate.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { atEndpoints, readConfig } from '../machine/machine.ts'
 import { contextOf, openTalosconfig } from '../talosconfig/file.ts'
 import { authorityOf, type EncodedPair, fingerprintOf, othersAccepted, type Section, stageOf } from './authority.ts'
 import { writeKubeconfig, writeTalosconfig } from './client-files.ts'
 import { KubernetesAccess, kubernetesSteps } from './kubernetes.ts'
 import { Connections, machineApiSteps } from './machine-api.ts'
-import { atEndpoints, inOrder, type MachineFlags, type Machines, machinesOf, readConfig } from './machines.ts'
+import { inOrder, type MachineFlags, type Machines, machinesOf } from './machines.ts'
 import { authorityRounds } from './rounds.ts'
 import { planRounds, runRounds } from './run.ts'
 import { type AuthorityState, findState, type RotationState, readState, stateFolder, writeState } from './state.ts'

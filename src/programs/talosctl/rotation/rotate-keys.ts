@@ -1,4 +1,5 @@
 /** The rotation of keys of Kubernetes: the one that signs tokens of service accounts, and the one that encrypts secrets in etcd. */
+
 import { randomBytes } from 'node:crypto'
 import { core, type KubeClient, kubeClient, pathOf } from '../../../kube/client.ts'
 import { KubeError } from '../../../kube/errors.ts'
@@ -9,6 +10,8 @@ import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { fetchKubeconfig } from '../kubeconfig-fetch.ts'
+import { applyConfig, atEndpoints, nameOf, readConfig, resourceOf } from '../machine/machine.ts'
+import { within } from '../machine/within.ts'
 import {
   advanceSecretbox,
   advanceServiceAccount,
@@ -20,23 +23,11 @@ import {
   serviceAccountRounds,
   serviceAccountStage,
 } from './keys.ts'
-import { checkComponents, nameOf } from './kubernetes.ts'
-import {
-  applyConfig,
-  atEndpoints,
-  fileOf,
-  inOrder,
-  type MachineFlags,
-  type Machines,
-  machinesOf,
-  readConfig,
-  resourceOf,
-  restartKubelet,
-} from './machines.ts'
+import { checkComponents } from './kubernetes.ts'
+import { fileOf, inOrder, type MachineFlags, type Machines, machinesOf, restartKubelet } from './machines.ts'
 import type { Round } from './rounds.ts'
 import { planRounds, type RotationSteps, runRounds } from './run.ts'
 import { type RotationState, readState, stateFolder, writeState } from './state.ts'
-import { within } from './within.ts'
 import { projectedFiles } from './workloads.ts'
 
 /** The flags of `talosctl rotate`. */

@@ -3,13 +3,12 @@
  * folder of the client that only its owner may read. It is written before the first machine is changed, and removed after the last.
  */
 
-import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { codeOf, failedWith } from '../../../wire/errno.ts'
 import { UsageError } from '../failure.ts'
-import { readTextIfThere } from '../read-text.ts'
+import { clientFolder, readStateFile, removeStateFile, writeStateFile } from '../state-file.ts'
 
 const pair = v.object({ crt: v.string(), key: v.string() })
 
@@ -42,7 +41,7 @@ export type AuthorityState = v.InferOutput<typeof authority>
 
 /** The folder with the states of all clusters. */
 export function stateFolder(env: Readonly<Record<string, string | undefined>>): string {
-  return join(env.TALOS_HOME || join(env.HOME || homedir(), '.talos'), 'rotations')
+  return join(clientFolder(env), 'rotations')
 }
 
 /** Where the state of a cluster is kept. */
@@ -68,38 +67,14 @@ export async function findState(folder: string, crt: string): Promise<RotationSt
   return undefined
 }
 
-async function readFileOf(path: string): Promise<RotationState | undefined> {
-  const text = await readTextIfThere(path)
-  if (text === undefined) return undefined
-  const state = parse(text)
-  if (!state) throw new UsageError(`"${path}" is not the state of a rotation: move it away, it may hold keys that are in use`)
-  return state
-}
-
-function parse(text: string): RotationState | undefined {
-  try {
-    return v.parse(schema, JSON.parse(text))
-  } catch {
-    return undefined
-  }
+function readFileOf(path: string): Promise<RotationState | undefined> {
+  return readStateFile(path, schema, 'the state of a rotation: move it away, it may hold keys that are in use')
 }
 
 /** Writes the state whole or not at all; one without a rotation removes the file. */
 export async function writeState(folder: string, state: RotationState): Promise<void> {
   const path = statePath(folder, state.cluster)
   const { cluster: _, ...rotations } = state
-  const temporary = `${path}.${process.pid}.new`
-  try {
-    if (Object.values(rotations).every((one) => one === undefined)) {
-      await rm(path, { force: true })
-      return
-    }
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await writeFile(temporary, `${JSON.stringify(state, undefined, 1)}\n`, { mode: 0o600, flag: 'wx' })
-    await chmod(temporary, 0o600)
-    await rename(temporary, path)
-  } catch (error) {
-    await rm(temporary, { force: true }).catch(() => {}) // there is no folder either
-    throw new UsageError(`write "${path}": ${codeOf(error)}: a rotation keeps its new keys there, and changes nothing without it`)
-  }
+  if (Object.values(rotations).every((one) => one === undefined)) return removeStateFile(path)
+  await writeStateFile(path, state, 'a rotation keeps its new keys there, and changes nothing without it')
 }
