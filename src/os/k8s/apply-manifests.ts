@@ -1,16 +1,11 @@
 import { systemClock } from '../../cosi/clock.ts'
 import type { Logger } from '../../cosi/log.ts'
-import { core, type KubeClient } from '../../kube/client.ts'
-import { KubeError } from '../../kube/errors.ts'
+import { core, type KubeClient, type KubeKind } from '../../kube/client.ts'
+import { isNotFound, KubeError } from '../../kube/errors.ts'
+import { fieldManager, inventoryKey, listedKeys, owned, placed, writeInventory } from '../../kube/inventory.ts'
 import { describeObject, type KubeObject } from '../../kube/object.ts'
 import { pause } from '../../timing/pause.ts'
 import { systemNamespace } from './manifests/objects.ts'
-
-/** The field manager of the applied objects. */
-export const fieldManager = 'talos'
-
-/** The inventory of what was applied. */
-export const inventoryName = 'talos-bootstrap-manifests-inventory'
 
 /** Manifests by id, applied in the order of the ids. */
 export type Manifests = readonly { id: string; objects: readonly KubeObject[] }[]
@@ -19,39 +14,33 @@ export type Manifests = readonly { id: string; objects: readonly KubeObject[] }[
 const retryDelay = 200
 
 /**
- * Applies every object in order; objects whose namespace or kind comes later are applied once more at the end. Then lists all of
- * them in the inventory. Fields that others have changed meanwhile are left alone, which is logged. Throws the first permanent
- * error after everything has been tried.
+ * Creates the objects that the cluster was not given yet, in order; objects whose namespace or kind comes later are created at the
+ * end. An object that is in the inventory or exists already is left as it is: what the cluster's owners changed or removed stays so,
+ * until they upgrade the manifests. All of them are in the inventory afterwards. Throws the first permanent error after everything
+ * has been tried.
  */
-export async function applyManifests(
-  client: KubeClient,
-  manifests: Manifests,
-  { log, signal }: { log: Logger; signal: AbortSignal },
-): Promise<void> {
+export async function applyManifests(client: KubeClient, manifests: Manifests, context: ApplyContext): Promise<void> {
+  const { log, signal } = context
+  const known = await listedKeys(client, { signal })
+  const inventory = new Set(known)
   const failures: unknown[] = []
-  const early: { id: string; object: KubeObject }[] = []
-  for (const { id, objects } of manifests) {
-    for (const object of sorted(objects)) {
+  let left = manifests.flatMap(({ id, objects }) => sorted(objects).map((object) => ({ id, object })))
+  for (const wait of [false, true]) {
+    const early: typeof left = []
+    for (const { id, object } of left) {
       try {
-        if (!(await applyObject(client, object, log, signal, false))) early.push({ id, object })
+        const key = await createObject(client, object, known, context, wait)
+        if (key === undefined) early.push({ id, object })
+        else inventory.add(key)
       } catch (error) {
         if (signal.aborted) throw signal.reason
         log.warn('apply object failed', { manifest: id, object: describeObject(object), error })
         failures.push(error)
       }
     }
-    log.debug('manifest applied', { manifest: id })
+    left = early
   }
-  for (const { id, object } of early) {
-    try {
-      await applyObject(client, object, log, signal, true)
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      log.warn('apply object failed', { manifest: id, object: describeObject(object), error })
-      failures.push(error)
-    }
-  }
-  await client.apply(core.configMap, inventory(manifests), { fieldManager }, { signal })
+  if (inventory.size > known.size) await writeInventory(client, inventory, { signal })
   if (failures.length > 0) throw failures[0]
 }
 
@@ -70,32 +59,54 @@ export async function apiReady(client: KubeClient, signal: AbortSignal): Promise
   }
 }
 
-/** Returns whether it was applied. Waits for a missing namespace or kind only if `wait` is set. */
-async function applyObject(client: KubeClient, object: KubeObject, log: Logger, signal: AbortSignal, wait: boolean): Promise<boolean> {
+interface ApplyContext {
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Returns the key of the object once it is there. Waits for a missing namespace or kind only if `wait` is set. */
+async function createObject(
+  client: KubeClient,
+  object: KubeObject,
+  known: ReadonlySet<string>,
+  { log, signal }: ApplyContext,
+  wait: boolean,
+): Promise<string | undefined> {
   const end = systemClock.deadline(30_000)
   for (;;) {
     try {
       const kind = await client.kind(object.apiVersion, object.kind, { signal })
-      const placed =
-        kind.namespaced && !object.metadata.namespace ? { ...object, metadata: { ...object.metadata, namespace: 'default' } } : object
-      await client.apply(kind, placed, { fieldManager, force: false }, { signal })
-      return true
+      const whole = placed(object, kind.namespaced)
+      const key = inventoryKey(whole)
+      if (known.has(key)) return key
+      if (await exists(client, kind, whole, signal)) {
+        log.info('object exists already, left alone', { object: describeObject(whole) })
+        return key
+      }
+      await client.apply(kind, owned(whole), { fieldManager, force: false }, { signal })
+      return key
     } catch (error) {
       if (signal.aborted || !(error instanceof KubeError)) throw error
-      if (error.status === 409 && error.reason === 'Conflict') {
-        log.info('object changed by others, left alone', { object: describeObject(object), error })
-        return true
-      }
-      if (error.status === 404 && !wait) return false
+      if (error.status === 404 && !wait) return undefined
       if (!passing(error) || end.over) throw error
       await pause(retryDelay, signal)
     }
   }
 }
 
+async function exists(client: KubeClient, kind: KubeKind, { metadata }: KubeObject, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.get(kind, metadata.name ?? '', metadata.namespace, { signal })
+    return true
+  } catch (error) {
+    if (isNotFound(error)) return false
+    throw error
+  }
+}
+
 /** Whether a retry may succeed: the server is starting, or a namespace or kind is about to appear. */
 function passing({ status, reason }: KubeError): boolean {
-  return status === 0 ? reason !== 'Malformed' : status === 404 || status === 403 || status === 429 || status >= 500
+  return status === 0 ? reason !== 'Malformed' : status === 404 || status === 403 || status === 409 || status === 429 || status >= 500
 }
 
 const order = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'ClusterRole', 'ClusterRoleBinding']
@@ -104,24 +115,4 @@ const order = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'Clust
 function sorted(objects: readonly KubeObject[]): KubeObject[] {
   const rank = ({ kind }: KubeObject) => (order.includes(kind) ? order.indexOf(kind) : order.length)
   return [...objects].sort((a, b) => rank(a) - rank(b))
-}
-
-function inventory(manifests: Manifests): KubeObject {
-  const data: Record<string, string> = {}
-  for (const { objects } of manifests)
-    for (const { apiVersion, kind, metadata } of objects) {
-      const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : ''
-      const name = (metadata.name ?? '').replaceAll(':', '__')
-      data[`${metadata.namespace ?? ''}_${name}_${group}_${kind}`] = ''
-    }
-  return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: {
-      name: inventoryName,
-      namespace: systemNamespace,
-      labels: { 'cli-utils.sigs.k8s.io/inventory-id': inventoryName },
-    },
-    data,
-  }
 }

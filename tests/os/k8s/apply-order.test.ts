@@ -11,6 +11,9 @@ function server() {
   const applied: string[] = []
   const client = {
     kind: async (apiVersion: string, kind: string) => ({ apiVersion, kind, plural: '', namespaced: kind !== 'Namespace' }),
+    async get() {
+      throw new KubeError(404, 'NotFound', 'not there')
+    },
     async apply(_: unknown, { kind, metadata: { name = '', namespace } }: KubeObject) {
       if (namespace && !namespaces.has(namespace)) throw new KubeError(404, 'NotFound', `namespaces "${namespace}" not found`)
       if (kind === 'Namespace') namespaces.add(name)

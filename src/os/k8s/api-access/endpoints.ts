@@ -2,10 +2,10 @@
 import type { Clock } from '../../../cosi/clock.ts'
 import { core, type KubeClient } from '../../../kube/client.ts'
 import { isNotFound, KubeError } from '../../../kube/errors.ts'
+import { fieldManager } from '../../../kube/inventory.ts'
 import type { KubeObject } from '../../../kube/object.ts'
 import { isIPv6 } from '../../../wire/prefix.ts'
 import { machineApiService } from '../../secrets/public.ts'
-import { fieldManager } from '../apply-manifests.ts'
 
 const { name, namespace, port } = machineApiService
 const labels = { provider: 'talos.dev', component: 'apid' }

@@ -125,24 +125,28 @@ test('headers of extra manifests are not sent to other hosts that a redirect lea
   await Promise.all([web.stop(true), other.stop(true)])
 })
 
-test('objects are applied in order with the conflicts of others respected, and listed in the inventory', async () => {
+test('what a new cluster lacks is created in order, and listed in the inventory beside what was there', async () => {
   const seen: string[] = []
+  const missing = () => Response.json({ kind: 'Status', reason: 'NotFound', message: 'not there' }, { status: 404 })
+  let inventory: { metadata?: object; data: Record<string, string> } | undefined
   let ready = 0
   const api = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    fetch(request) {
+    async fetch(request) {
       const { pathname, searchParams } = new URL(request.url)
       if (pathname === '/readyz') return new Response('ok', { status: ready++ === 0 ? 500 : 200 })
       if (request.method === 'GET') {
         if (pathname === '/api/v1') return Response.json({ resources: [{ name: 'namespaces', kind: 'Namespace', namespaced: false }] })
         if (pathname === '/apis/example.org/v1') return Response.json({ resources: [{ name: 'things', kind: 'Thing', namespaced: true }] })
-        return Response.json({})
+        if (pathname.endsWith('/talos-bootstrap-manifests-inventory')) return inventory ? Response.json(inventory) : missing()
+        return /\/(taken|kube-system)$/.test(pathname) ? Response.json({}) : missing()
       }
       seen.push(`${request.method} ${pathname} ${searchParams.get('fieldManager')}`)
-      if (pathname.endsWith('/taken'))
-        return Response.json({ kind: 'Status', reason: 'Conflict', message: 'owned by kubectl' }, { status: 409 })
+      const body = (await request.json()) as { metadata: { annotations?: Record<string, string> }; data: Record<string, string> }
       if (pathname.endsWith('/bad')) return Response.json({ kind: 'Status', reason: 'Invalid', message: 'no' }, { status: 422 })
+      if (pathname.endsWith('-inventory')) inventory = body
+      else expect(body.metadata.annotations).toEqual({ 'config.k8s.io/owning-inventory': 'talos-bootstrap-manifests-inventory' })
       return Response.json({})
     },
   })
@@ -154,14 +158,18 @@ test('objects are applied in order with the conflicts of others respected, and l
     { id: '00-a', objects: [object('v1', 'ConfigMap', 'taken'), object('v1', 'Namespace', 'early')] },
     { id: '01-b', objects: [object('v1', 'ConfigMap', 'bad'), object('example.org/v1', 'Thing', 'x')] },
   ]
-  await expect(applyManifests(client, manifests, { log: silent, signal })).rejects.toMatchObject({ reason: 'Invalid' })
-  expect(seen).toEqual([
+  const apply = () => applyManifests(client, manifests, { log: silent, signal })
+  await expect(apply()).rejects.toMatchObject({ reason: 'Invalid' })
+  expect(seen.splice(0)).toEqual([
     'PATCH /api/v1/namespaces/early talos',
-    'PATCH /api/v1/namespaces/default/configmaps/taken talos',
     'PATCH /api/v1/namespaces/default/configmaps/bad talos',
     'PATCH /apis/example.org/v1/namespaces/default/things/x talos',
     'PATCH /api/v1/namespaces/kube-system/configmaps/talos-bootstrap-manifests-inventory talos',
   ])
+  expect(Object.keys(inventory?.data ?? {})).toEqual(['_early__Namespace', 'default_taken__ConfigMap', 'default_x_example.org_Thing'])
+  // What is in the inventory was removed by somebody since, and stays so.
+  await expect(apply()).rejects.toMatchObject({ reason: 'Invalid' })
+  expect(seen).toEqual(['PATCH /api/v1/namespaces/default/configmaps/bad talos'])
   client.close()
   await api.stop(true)
 })
