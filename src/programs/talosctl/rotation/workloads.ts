@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { core, type KubeClient, type KubeKind } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { rolloutLag } from '../../../kube/rollout.ts'
 
 /** Which workloads are restarted: those of the system, all, or none. */
 export type RestartScope = 'system' | 'all' | 'none'
@@ -38,15 +39,9 @@ export async function restartWorkloads(kubernetes: KubeClient, scope: RestartSco
 
 /** Throws while a workload still has pods of before. */
 export async function checkRolledOut(kubernetes: KubeClient, scope: RestartScope): Promise<void> {
-  for (const [kind, workload] of await workloadsIn(kubernetes, scope)) {
-    const { name, namespace, generation } = workload.metadata as KubeObject['metadata'] & { generation?: number }
-    const status = (workload.status ?? {}) as Record<string, number | undefined>
-    const [wanted, updated, available] =
-      kind.kind === 'DaemonSet'
-        ? [status.desiredNumberScheduled ?? 0, status.updatedNumberScheduled ?? 0, status.numberAvailable ?? 0]
-        : [(workload.spec as { replicas?: number } | undefined)?.replicas ?? 1, status.updatedReplicas ?? 0, status.availableReplicas ?? 0]
-    if ((status.observedGeneration ?? 0) < (generation ?? 0) || updated < wanted || available < wanted)
-      throw new Error(`${kind.kind} ${namespace}/${name}: ${Math.min(updated, available)} of ${wanted} pods are restarted`)
+  for (const [, workload] of await workloadsIn(kubernetes, scope)) {
+    const lag = rolloutLag(workload)
+    if (lag !== undefined) throw new Error(lag)
   }
 }
 

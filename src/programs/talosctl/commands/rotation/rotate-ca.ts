@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander'
 import type { Cluster } from '../../cluster.ts'
-import { UsageError } from '../../failure.ts'
 import { list } from '../../flags.ts'
 import type { Io } from '../../io.ts'
+import { type CommentFlags, checkCommentFlags, commentOptions } from '../../machine-config/comment-flags.ts'
 import { type RotateOptions, rotateAuthorities } from '../../rotation/rotate-ca.ts'
 import { restartScopes } from '../../rotation/workloads.ts'
 
@@ -24,20 +24,10 @@ export const rotateCA = (io: Io, cluster: Cluster) => {
         .default('system'),
     )
     .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of at the endpoint of the cluster')
-    .addOption(new Option('--with-docs').default(true).hideHelp())
-    .addOption(new Option('--no-with-docs').hideHelp())
-    .addOption(new Option('--with-examples').default(true).hideHelp())
-    .addOption(new Option('--no-with-examples').hideHelp())
-  return machineOptions(command).action((options: RotateOptions & Comments) => {
-    if (!options.withDocs || !options.withExamples)
-      throw new UsageError('comments of configurations stay as they are: leave --with-docs and --with-examples out')
+  return machineOptions(commentOptions(command)).action((options: RotateOptions & CommentFlags) => {
+    checkCommentFlags(options)
     return rotateAuthorities(io, cluster, options)
   })
-}
-
-interface Comments {
-  readonly withDocs: boolean
-  readonly withExamples: boolean
 }
 
 /** Declares the flags that name all machines of a cluster. */
