@@ -150,6 +150,10 @@ export const commands: Record<string, Entry> = {
   },
   time: { summary: 'Show the clocks of nodes', load: async () => (await import('./commands/diagnostics/time.ts')).time },
   upgrade: { summary: 'Upgrade nodes to another release', load: async () => (await import('./commands/lifecycle/upgrade.ts')).upgrade },
+  'upgrade-k8s': {
+    summary: 'Upgrade the Kubernetes of the cluster',
+    load: async () => (await import('./commands/kubernetes/upgrade-k8s.ts')).upgradeK8s,
+  },
   usage: { summary: 'Show how much directories hold', aliases: ['du'], load: async () => (await import('./commands/file/usage.ts')).usage },
   validate: {
     summary: 'Check a machine configuration',

@@ -16,7 +16,7 @@ const rows = (name: string) => {
 }
 
 /** Commands of the table that are not there yet, or never will be. */
-const absent = [/^upgrade-k8s/, /-launch$|^debug-tool|^image (integration|talos-bundle)|^cluster create (dev|docker|qemu)/]
+const absent = [/-launch$|^debug-tool|^image (integration|talos-bundle)|^cluster create (dev|docker|qemu)/]
 /** Flags of the table that are not there yet. */
 const absentFlags = ['health --run-e2e', 'crashdump']
 
