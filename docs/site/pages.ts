@@ -22,6 +22,7 @@ export const groups: readonly Group[] = [
       'docs/changing-configuration.md',
       'docs/upgrades.md',
       'docs/backup.md',
+      'docs/kubernetes-upgrades.md',
       'docs/rotation.md',
       'docs/network.md',
       'docs/mesh.md',
