@@ -1,4 +1,4 @@
-/** The tools that operators of such clusters know, none of them ours, on a real cluster: openssl, etcdctl, ctr. */
+/** The tools that operators of such clusters know, none of them ours, on a real cluster: openssl, etcdctl, ctr; and Kubernetes upgrades, seen by kubectl. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -120,3 +120,50 @@ test('ctr sees the services in one namespace, the pods’ containers in another,
     expect.arrayContaining(['registry.k8s.io/kube-apiserver:v1.36.3', 'registry.k8s.io/pause:3.10.1']),
   )
 }, 60_000)
+
+const upgrade = (...args: string[]) => cluster.talosctl('-n', node, 'upgrade-k8s', ...args)
+const settings = ['--namespace', 'kube-system', 'get', 'configmap']
+const inventory = 'talos-bootstrap-manifests-inventory'
+const imageOf = async (pod: string) => {
+  const path = 'jsonpath={.spec.containers[0].image} {.status.conditions[?(@.type=="Ready")].status}'
+  return succeeded(await cluster.kubectl(['--namespace', 'kube-system', 'get', 'pod', pod, '-o', path])).stdout
+}
+
+test('an upgrade to the version that is there has nothing to do', async () => {
+  const { stdout } = succeeded(await upgrade('--dry-run'))
+  expect(stdout).not.toContain(' < ')
+  expect(stdout).toEndWith('no changes: the cluster is at 1.36.3\n')
+}, 60_000)
+
+test('an upgrade replaces one image, restores what was deleted, removes what is no longer declared, and goes back', async () => {
+  const root = `/proc/${cluster.initOf('tools-controlplane-1')}/root`
+  const images = [ctr, '--address', `${root}/run/containerd/containerd.sock`, '--namespace', 'k8s.io', 'images']
+  const [original, renamed] = ['registry.k8s.io/kube-scheduler:v1.36.3', 'registry.k8s.io/renamed/kube-scheduler:v1.36.3']
+  succeeded(await run([...images, 'tag', original, renamed]))
+  // Declared by an earlier configuration, and no longer by this one.
+  succeeded(await cluster.kubectl(['--namespace', 'kube-system', 'create', 'configmap', 'left-over']))
+  const entry = JSON.stringify({ data: { 'kube-system_left-over__ConfigMap': '' } })
+  succeeded(await cluster.kubectl(['--namespace', 'kube-system', 'patch', 'configmap', inventory, '--type=merge', '-p', entry]))
+  succeeded(await cluster.kubectl(['--namespace', 'kube-system', 'delete', 'configmap', 'kubeconfig-in-cluster']))
+
+  const flags = ['--scheduler-image', 'registry.k8s.io/renamed/kube-scheduler']
+  const preview = succeeded(await upgrade(...flags, '--dry-run'))
+  expect(preview.stdout).toContain(`- cluster.scheduler.image: ${original}\n+ cluster.scheduler.image: ${renamed}\n`)
+  expect(preview.stdout).toContain(' < Pruned v1.ConfigMap/kube-system/left-over\n')
+  succeeded(await cluster.kubectl([...settings, 'left-over']))
+  expect(await imageOf('kube-scheduler-tools-controlplane-1')).toBe(`${original} True`)
+
+  const { stdout, stderr } = succeeded(await upgrade(...flags))
+  expect(stdout).toContain(' < created v1.ConfigMap/kube-system/kubeconfig-in-cluster\n')
+  expect(stdout).toContain(' < deleted v1.ConfigMap/kube-system/left-over\n')
+  expect(stderr).toContain('kube-apiserver of tools-controlplane-1 (1/5): has it already, and is healthy\n')
+  expect(await imageOf('kube-scheduler-tools-controlplane-1')).toBe(`${renamed} True`)
+  succeeded(await cluster.kubectl([...settings, 'kubeconfig-in-cluster']))
+  expect((await cluster.kubectl([...settings, 'left-over'])).stderr).toContain('NotFound')
+  const listed = succeeded(await cluster.kubectl([...settings, inventory, '-o', 'jsonpath={.data}'])).stdout
+  expect([listed.includes('left-over'), listed.includes('kube-system_kube-proxy_apps_DaemonSet')]).toEqual([false, true])
+
+  succeeded(await upgrade('--rollback'))
+  expect(await imageOf('kube-scheduler-tools-controlplane-1')).toBe(`${original} True`)
+  expect((await upgrade('--rollback')).stderr).toContain('there is no upgrade of this cluster to go back from')
+}, 180_000)

@@ -1,7 +1,8 @@
 /**
  * A cluster of three control planes and a worker is upgraded from the previous minor of Kubernetes, whose images it pulls from a
- * registry, to the release inside, while clients write and read. Compiling the previous minor takes many minutes, so the test
- * command leaves it out: `sudo bun tests/upgrade/all.ts`, after `bun rootfs/build.ts`.
+ * registry, to the release inside: shown by a dry run, interrupted, rolled back, and then, interrupted once more, completed while
+ * clients write and read. Compiling the previous minor takes many minutes, so the test command leaves it out:
+ * `sudo bun tests/upgrade/all.ts`, after `bun rootfs/build.ts`.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -11,7 +12,7 @@ import { serveCache } from '../../src/programs/talosctl/image-cache/serve.ts'
 import { succeeded, TestCluster } from '../cluster/cluster.ts'
 import { figure } from '../support/figures.ts'
 import { Traffic, unavailable } from './traffic.ts'
-import { upgradeKubernetes } from './upgrade-kubernetes.ts'
+import { interrupted, upgrade } from './upgrade-kubernetes.ts'
 
 const [inside, previous] = kubernetesReleases
 if (!previous) throw new Error('rootfs/build/kubernetes.ts lists no older release')
@@ -44,11 +45,30 @@ async function running(): Promise<{ server: string; kubelets: string[] }> {
   return { server: JSON.parse(stdout).gitVersion, kubelets }
 }
 
+const versions = (kubernetes: string) => ({ server: `v${kubernetes}`, kubelets: Array(4).fill(`v${kubernetes}`) })
+
 test('the cluster begins with the previous minor, on nodes that have the newest inside', async () => {
-  expect(await running()).toEqual({ server: `v${previous.version}`, kubelets: Array(4).fill(`v${previous.version}`) })
+  expect(await running()).toEqual(versions(previous.version))
 })
 
-test('it is upgraded, no acknowledged write is lost, and the API is away for less than five seconds', async () => {
+test('a dry run names every step and changes nothing', async () => {
+  const { stdout } = succeeded(await upgrade(cluster, '--to', inside.version, '--dry-run'))
+  expect(stdout.match(/^kube\S+ of upgrade-\S+:$/gm)).toHaveLength(16)
+  expect(stdout).toContain(`+          image: registry.k8s.io/kube-proxy:v${inside.version}`)
+  expect(await running()).toEqual(versions(previous.version))
+})
+
+test('an upgrade that is cut off midway is rolled back', async () => {
+  await interrupted(cluster, /kube-controller-manager of upgrade-controlplane-2 .*: healthy/, '--to', inside.version)
+  expect((await running()).server).toBe(`v${inside.version}`)
+  const began = performance.now()
+  const { stderr } = succeeded(await upgrade(cluster, '--rollback'))
+  figure('kubernetes', 'rollback of an upgrade with 5 of 16 steps done', seconds(performance.now() - began))
+  expect(stderr).toContain(`Kubernetes is back at ${previous.version}`)
+  expect(await running()).toEqual(versions(previous.version))
+})
+
+test('it is upgraded over an interruption, no acknowledged write is lost, and the API is away for less than five seconds', async () => {
   const servers = cluster
     .nodes()
     .filter(({ role }) => role === 'controlplane')
@@ -61,8 +81,14 @@ test('it is upgraded, no acknowledged write is lost, and the API is away for les
   for (const client of Object.values(clients)) client.start()
 
   const began = performance.now()
-  await upgradeKubernetes(cluster, inside.version)
-  figure('kubernetes', `upgrade of 3 + 1 from ${previous.version} to ${inside.version}`, seconds(performance.now() - began))
+  await interrupted(cluster, /kube-scheduler of upgrade-controlplane-1 .*: healthy/, '--to', inside.version)
+  const { stderr } = succeeded(await upgrade(cluster, '--to', inside.version))
+  expect(stderr.match(/: has it already, and is healthy$/gm)?.length).toBeGreaterThanOrEqual(7)
+  figure(
+    'kubernetes',
+    `upgrade of 3 + 1 from ${previous.version} to ${inside.version}, interrupted once`,
+    seconds(performance.now() - began),
+  )
 
   for (const [who, client] of Object.entries(clients)) {
     const account = await client.stop()
@@ -76,7 +102,7 @@ test('it is upgraded, no acknowledged write is lost, and the API is away for les
     expect([missing, account.lost]).toEqual([[], []])
     expect(unavailable(account)).toBeLessThan(5000)
   }
-  expect(await running()).toEqual({ server: `v${inside.version}`, kubelets: Array(4).fill(`v${inside.version}`) })
+  expect(await running()).toEqual(versions(inside.version))
 })
 
 test('the upgraded cluster is healthy', async () => {
