@@ -58,13 +58,14 @@ export async function listedKeys(client: KubeClient, options?: CallOptions): Pro
 
 /** Replaces the list. */
 export async function writeInventory(client: KubeClient, keys: Iterable<string>, options?: CallOptions): Promise<void> {
-  const object: KubeObject = {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: { name: inventoryName, namespace, labels: { 'cli-utils.sigs.k8s.io/inventory-id': inventoryName } },
-    data: Object.fromEntries([...keys].toSorted().map((key) => [key, ''])),
-  }
-  await client.apply(core.configMap, object, { fieldManager }, options)
+  const data = Object.fromEntries([...keys].toSorted().map((key) => [key, '']))
+  const metadata = { name: inventoryName, namespace, labels: { 'cli-utils.sigs.k8s.io/inventory-id': inventoryName } }
+  const written = await client.apply(core.configMap, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data }, { fieldManager }, options)
+  // Keys that another manager wrote are not removed by an apply.
+  const others = Object.keys((written.data as Record<string, string> | undefined) ?? {}).filter((key) => !(key in data))
+  if (others.length === 0) return
+  const body = { data: Object.fromEntries(others.map((key) => [key, null])) }
+  await client.patch(core.configMap, inventoryName, namespace, { type: 'application/merge-patch+json', body }, options)
 }
 
 /** The object with the annotation that it belongs to the inventory. */

@@ -14,10 +14,13 @@ function server() {
     async get() {
       throw new KubeError(404, 'NotFound', 'not there')
     },
-    async apply(_: unknown, { kind, metadata: { name = '', namespace } }: KubeObject) {
+    async apply(_: unknown, object: KubeObject) {
+      const { kind, metadata } = object
+      const { name = '', namespace } = metadata
       if (namespace && !namespaces.has(namespace)) throw new KubeError(404, 'NotFound', `namespaces "${namespace}" not found`)
       if (kind === 'Namespace') namespaces.add(name)
       applied.push(name)
+      return object
     },
   } as unknown as KubeClient
   return { client, applied }

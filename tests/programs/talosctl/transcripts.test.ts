@@ -30,6 +30,7 @@ const elsewhere = new Set([
   'config-history show',
   'config-history diff',
   'config-history restore',
+  'upgrade-k8s', // tests/cluster/tools.story.ts
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',
