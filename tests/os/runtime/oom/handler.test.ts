@@ -17,13 +17,13 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-/** The files of control groups as a machine with pods had them: path, a tab, the text with its lines joined by `|`. */
-const recorded = readFileSync(join(import.meta.dir, 'cgroups.tsv'), 'utf8')
+/** Files of control groups in the kernel's form, of a machine with pods of each class: path, a tab, the text with its lines joined by `|`. */
+const sample = readFileSync(join(import.meta.dir, 'cgroups.tsv'), 'utf8')
   .trimEnd()
   .split('\n')
   .map((line) => line.split('\t') as [path: string, text: string])
 
-/** A machine whose handler runs on a copy of the recorded files. */
+/** A machine whose handler runs on a copy of the sample. */
 function machine({ version = 2, config = '' }: { version?: 1 | 2; config?: string } = {}) {
   const root = mkdtempSync(join(tmpdir(), 'ichor-cgroups-'))
   folders.push(root)
@@ -31,7 +31,7 @@ function machine({ version = 2, config = '' }: { version?: 1 | 2; config?: strin
     mkdirSync(dirname(join(root, path)), { recursive: true })
     writeFileSync(join(root, path), text)
   }
-  for (const [path, text] of recorded) write(path, `${text.replaceAll('|', '\n')}\n`)
+  for (const [path, text] of sample) write(path, `${text.replaceAll('|', '\n')}\n`)
   const calls: string[] = []
   const log: LogEntry[] = []
   const time = fakeTime()
