@@ -57,11 +57,11 @@ async function check(name: string, argv: string[]): Promise<boolean> {
   return passed
 }
 
-/** Runs a step of bun's test runner; each test counts. */
-async function suite(name: string, args: string[]): Promise<void> {
+/** Runs a step of bun's test runner, or of a program that runs it; each test counts. */
+async function suite(name: string, args: string[], runner = 'test'): Promise<void> {
   console.log(`\n== ${name}`)
   const report = join(scratch, `${name.replaceAll(/\W+/g, '-')}.xml`)
-  const { code, output } = await run([process.execPath, 'test', '--reporter=junit', `--reporter-outfile=${report}`, ...args])
+  const { code, output } = await run([process.execPath, runner, '--reporter=junit', `--reporter-outfile=${report}`, ...args])
   const count = counted(existsSync(report) ? readReport(readFileSync(report, 'utf8')) : [])
   // A run that ends before its first test counts as one failure.
   const failures = reasonsOf(output, lastLines)
@@ -104,9 +104,7 @@ const asRoot = process.platform === 'linux' && process.getuid?.() === 0
 for (const folder of ['linux', 'network']) if (asRoot) await check(`judges of ${folder}`, [process.execPath, `tests/${folder}/prepare.ts`])
 // Property tests run with all iterations here, and with a tenth of them in `bun run unit` (tests/support/runs.ts).
 process.env.FUZZ_RUNS ??= '100'
-// One worker per processor. The files of a worker share their modules, because loading them takes half as long as the tests.
-// The timeout only ends tests that hang; it leaves room for a busy machine.
-await suite('unit', ['--preload', './tests/support/memory-files.ts', '--parallel', '--no-isolate', '--timeout', '60000'])
+await suite('unit', [], 'tests/unit.ts')
 
 // The official client against our API: needs Go, but neither root nor a cluster.
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])
