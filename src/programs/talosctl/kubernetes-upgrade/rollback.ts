@@ -42,7 +42,11 @@ export async function rollbackKubernetes(io: Io, cluster: Cluster, options: Upgr
         return
       }
       report(`going back from Kubernetes ${state.to} to ${state.from}`)
-      await runSteps(steps, nodeOperations(context), false)
+      // The pods of kube-proxy follow their manifest, and must not be newer than the API servers.
+      const [nodes, controlPlane] = split(steps)
+      await runSteps(nodes, nodeOperations(context), false)
+      if (state.manifests) await syncManifests(context, first, proxyImageOf(steps), options)
+      await runSteps(controlPlane, nodeOperations(context), false)
       // Everything at once is only proven now that the API servers are what they were.
       await runSteps(steps, nodeOperations(context), true)
       await syncManifests(context, first, proxyImageOf(steps), options)
@@ -55,4 +59,12 @@ export async function rollbackKubernetes(io: Io, cluster: Cluster, options: Upgr
       kubernetes.close()
     }
   })
+}
+
+/** The steps that end with kube-proxy, and those of the control plane after them. */
+function split(steps: readonly Step[]): [Step[], Step[]] {
+  const { true: first = [], false: last = [] } = Object.groupBy(steps, ({ component }) =>
+    component === 'kubelet' || component === 'kube-proxy' ? 'true' : 'false',
+  )
+  return [first, last]
 }

@@ -21,6 +21,8 @@ const schema = v.object({
   to: v.string(),
   /** Whether every step was done. */
   done: v.boolean(),
+  /** Whether the manifests may have been changed. */
+  manifests: v.boolean(),
   nodes: v.array(
     v.object({
       address: v.string(),
@@ -61,8 +63,14 @@ export const removeState = removeStateFile
  * The state that an upgrade begins with. One that was interrupted continues with what it recorded: the images of before the first
  * change. Nodes that joined since are recorded as they are now.
  */
-export function begin(earlier: UpgradeState | undefined, now: Omit<UpgradeState, 'done'>): UpgradeState {
-  if (!earlier || earlier.done) return { ...now, done: false }
+export function begin(earlier: UpgradeState | undefined, now: Omit<UpgradeState, 'done' | 'manifests'>): UpgradeState {
+  if (!earlier || earlier.done) return { ...now, done: false, manifests: false }
   const known = new Map(earlier.nodes.map((node) => [node.address, node]))
-  return { ...now, from: earlier.from, done: false, nodes: now.nodes.map((node) => known.get(node.address) ?? node) }
+  return {
+    ...now,
+    from: earlier.from,
+    done: false,
+    manifests: earlier.manifests,
+    nodes: now.nodes.map((node) => known.get(node.address) ?? node),
+  }
 }

@@ -162,6 +162,8 @@ async function carryOut(run: Run): Promise<void> {
   await writeState(run.statePath, run.state)
   try {
     await runSteps(steps, nodeOperations(run), true)
+    run.state.manifests = true
+    await writeState(run.statePath, run.state)
     await syncManifests(run, first, proxyImageOf(steps), options)
   } catch (error) {
     if (error instanceof UsageError) throw error

@@ -24,7 +24,14 @@ const node = (name: string, tag: string) => ({
   controlPlane: true,
   images: { kubelet: { configured: `kubelet:${tag}`, running: `kubelet:${tag}` } },
 })
-const state = (from: string, ...nodes: UpgradeState['nodes']): UpgradeState => ({ cluster: 'a/b=', from, to: '1.36.3', done: false, nodes })
+const state = (from: string, ...nodes: UpgradeState['nodes']): UpgradeState => ({
+  cluster: 'a/b=',
+  from,
+  to: '1.36.3',
+  done: false,
+  manifests: false,
+  nodes,
+})
 
 test('the state is kept in a file that only its owner may read, until it is removed', async () => {
   expect(path()).toBe(join(home, 'kubernetes-upgrades', 'a%2Fb%3D.json'))

@@ -70,6 +70,8 @@ const broken = new Set<string>()
 /** Images with which the machine goes back to the one before. */
 const rejected = new Set<string>()
 let kubeletStarts = 0
+/** Called with each component whose image changes. */
+let started: (component: ComponentName) => void
 
 /** What a machine does with a configuration. */
 function carryOut(text: string): void {
@@ -86,6 +88,7 @@ function carryOut(text: string): void {
     }
     store.put(resource, id, { [key]: image })
     if (!changed) continue
+    started(component)
     const ready = { conditions: [{ type: 'Ready', status: broken.has(component) ? 'False' : 'True' }] }
     if (component === 'kubelet') {
       kubeletStarts++
@@ -168,6 +171,7 @@ beforeEach(() => {
   present.length = 0
   broken.clear()
   rejected.clear()
+  started = () => {}
   describe(store, [MachineConfig, Manifest, ExtraManifestsConfig, StaticPod, ComponentFallback, ...resources.values()], {
     meta: '',
     config: '',
@@ -238,11 +242,25 @@ test('it goes back to where it was, also after a second run, and then there is n
   expect((await upgrade('--rollback')).stderr).toContain('there is no upgrade of this cluster to go back from')
 })
 
-test('a completed upgrade can be rolled back too, with its manifests', async () => {
+test('a completed upgrade is rolled back too: nothing is newer than the API server at any moment', async () => {
   await upgrade()
+  const order: string[] = []
+  started = (component) => order.push(component)
+  api.state.reject = (method, path) => {
+    if (method === 'PATCH' && path === proxyPath) order.push('manifest of kube-proxy')
+    return undefined
+  }
   expect((await upgrade('--rollback')).code).toBe(0)
   expect(images()).toEqual(imagesOf(before))
   expect(JSON.stringify(api.get(proxyPath))).toContain(`kube-proxy:v${before}`)
+  expect([...new Set(order)]).toEqual([
+    'kubelet',
+    'kube-proxy',
+    'manifest of kube-proxy',
+    'kube-scheduler',
+    'kube-controller-manager',
+    'kube-apiserver',
+  ])
 })
 
 test('an image that cannot be pulled is found before anything changes', async () => {
