@@ -48,7 +48,10 @@ interface Run extends StepContext {
   readonly nodes: readonly UpgradedNode[]
   readonly steps: readonly Step[]
   readonly statePath: string
-  readonly state: UpgradeState
+  /** Of the upgrade before, or of this one in a run before. */
+  readonly earlier: UpgradeState | undefined
+  readonly recorded: readonly RecordedNode[]
+  readonly clusterId: string
 }
 
 /** Upgrades the cluster, or shows what would change. */
@@ -90,7 +93,6 @@ async function prepare(
   if (!id) throw new UsageError('the configuration has no cluster.id, by which an upgrade knows its cluster')
   const path = statePath(io.env, id)
   const recorded = await Promise.all(nodes.map((node) => record(cluster, node)))
-  const state = begin(await readState(path), { cluster: id, from: from.text, to: to.text, nodes: recorded })
   return {
     io,
     cluster,
@@ -103,7 +105,9 @@ async function prepare(
     nodes,
     steps: stepsOf(nodes, targetOf(options, to, recorded)),
     statePath: path,
-    state,
+    earlier: await readState(path),
+    recorded,
+    clusterId: id,
     timeout: options.stepTimeout,
     drainTimeout: options.drain ? options.drainTimeout : undefined,
   }
@@ -158,12 +162,14 @@ async function preview(run: Run): Promise<void> {
 async function carryOut(run: Run): Promise<void> {
   const { io, cluster, steps, options, first, report, from, to } = run
   report(`upgrading Kubernetes from ${from.text} to ${to.text}`)
-  if (options.prePullImages) await pullImages(io, cluster, await outstanding(run, steps), report)
-  await writeState(run.statePath, run.state)
+  const left = await outstanding(run, steps)
+  if (options.prePullImages) await pullImages(io, cluster, left, report)
+  const state = stateOf(run, left.length === 0)
+  await writeState(run.statePath, state)
   try {
     await runSteps(steps, nodeOperations(run), true)
-    run.state.manifests = true
-    await writeState(run.statePath, run.state)
+    state.manifests = true
+    await writeState(run.statePath, state)
     await syncManifests(run, first, proxyImageOf(steps), options)
   } catch (error) {
     if (error instanceof UsageError) throw error
@@ -172,7 +178,13 @@ async function carryOut(run: Run): Promise<void> {
       { cause: error },
     )
   }
-  run.state.done = true
-  await writeState(run.statePath, run.state)
+  state.done = true
+  await writeState(run.statePath, state)
   report(`Kubernetes is at ${to.text}`)
+}
+
+/** The state of this upgrade. One that has nothing to do leaves the state of the one before, so that it can still be rolled back. */
+function stateOf({ earlier, clusterId, from, to, recorded }: Run, nothingLeft: boolean): UpgradeState {
+  if (earlier?.done && nothingLeft) return earlier
+  return begin(earlier, { cluster: clusterId, from: from.text, to: to.text, nodes: [...recorded] })
 }
