@@ -192,8 +192,15 @@ test('after a crash of the host, of which only the disk is left, its unit brings
   expect((await cluster.objects('get', 'deployments')).items.map(({ metadata }) => metadata.name)).toEqual(['whoami'])
 })
 
-test('destroy leaves nothing', async () => {
-  succeeded(await cluster.destroy())
+test('destroy saves logs and state on request, and leaves nothing', async () => {
+  const [support, logs] = [join(cluster.home, 'support.zip'), join(cluster.home, 'logs.tar.gz')]
+  const nodes = cluster.nodes()
+  const { stderr } = succeeded(await cluster.destroy('--save-support-archive-path', support, '--save-cluster-logs-archive-path', logs))
+  expect(stderr).not.toContain('support archive')
+  // The directory of a zip has the names of its files as they are.
+  const directory = readFileSync(support).toString('latin1')
+  for (const { ip } of nodes) expect(directory).toContain(`${ip}/version.json`)
+  expect(Buffer.from(Bun.gunzipSync(readFileSync(logs))).toString('latin1')).toContain(`${worker}.log`)
   await eventually(async () => expect(cluster.traces()).toEqual(before), 5)
   expect(readdirSync('/etc/systemd/system').filter((name) => name.startsWith('ichor-story-'))).toEqual([])
   expect(succeeded(await cluster.talosctl('config', 'contexts')).stdout).not.toContain('story')

@@ -68,8 +68,8 @@ export class TestCluster {
   }
 
   /** `cluster destroy` of this cluster. */
-  async destroy(): Promise<CommandResult> {
-    return this.talosctl('cluster', 'destroy', '--name', this.name, '--force')
+  async destroy(...args: string[]): Promise<CommandResult> {
+    return this.talosctl('cluster', 'destroy', '--name', this.name, '--force', ...args)
   }
 
   /** Runs kubectl with the kubeconfig that create merged. */

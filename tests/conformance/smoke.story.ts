@@ -47,3 +47,11 @@ test('talosctl runs the suite inside the cluster, saves its results and leaves n
   expect(readFileSync(join(results, 'PRODUCT.yaml'), 'utf8')).toContain('version: "v1.13.')
   expect((await cluster.kubectl(['get', 'namespace', 'conformance'])).stderr).toContain('not found')
 })
+
+test('talosctl health runs three tests of pods and services behind its checks', async () => {
+  const { cluster } = present(made, 'the cluster')
+  const node = present(cluster.nodes()[0], 'its first node').ip
+  const { stdout, stderr } = succeeded(await cluster.talosctl('-n', node, 'health', '--run-e2e', '--wait-timeout', '5m'))
+  expect(stderr).toContain('waiting for coredns to report ready: OK')
+  expect(stdout).toContain('Ran 3 of ')
+})

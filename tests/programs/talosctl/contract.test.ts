@@ -16,9 +16,9 @@ const rows = (name: string) => {
 }
 
 /** Commands of the table that are not there yet, or never will be. */
-const absent = [/-launch$|^debug-tool|^image (integration|talos-bundle)|^cluster create (dev|docker|qemu)/]
+const absent = [/-launch$|^debug-tool|^image integration|^cluster create (dev|docker|qemu)/]
 /** Flags of the table that are not there yet. */
-const absentFlags = ['health --run-e2e', 'crashdump']
+const absentFlags = ['crashdump']
 
 async function command(path: string): Promise<Command | undefined> {
   const [top = '', ...below] = path.split(' ')

@@ -31,6 +31,7 @@ const elsewhere = new Set([
   'config-history diff',
   'config-history restore',
   'upgrade-k8s', // tests/cluster/tools.story.ts
+  'image talos-bundle', // tests/programs/talosctl/commands/image/talos-bundle.test.ts
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',

@@ -9,6 +9,7 @@ import { archiveConsoles } from './console-archive.ts'
 import { destroyCluster, isCluster } from './destroy.ts'
 import { checkRoot, clusters } from './host/preflight.ts'
 import { checkName } from './plan/plan.ts'
+import { saveSupport } from './support-archive.ts'
 
 /** The request to `cluster destroy`. */
 export interface DestroyOptions {
@@ -16,10 +17,12 @@ export interface DestroyOptions {
   name: string
   force: boolean
   logs?: string | undefined
+  /** The file for a support archive of the nodes. */
+  support?: string | undefined
 }
 
 /** Destroys a cluster and takes its contexts out of the client's files. */
-export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOptions): Promise<void> {
+export async function runDestroy(io: Io, { state, name, force, logs, support }: DestroyOptions): Promise<void> {
   checkName(name)
   checkRoot()
   const directory = join(state, name)
@@ -32,9 +35,10 @@ export async function runDestroy(io: Io, { state, name, force, logs }: DestroyOp
   }
   const unlock = holdCluster(directory)
   try {
+    const record = readable(directory)
+    if (support) await saveSupport(io, directory, record, support)
     if (logs) await archiveConsoles(directory, logs)
     const started = io.now().getTime()
-    const record = readable(directory)
     io.stderr.write(`destroying cluster "${name}"${record ? ` with ${record.nodes.length} nodes` : ''} …\n`)
     if (record) await removeContexts(io, directory)
     await destroyCluster(directory)

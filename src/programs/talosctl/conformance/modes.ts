@@ -17,3 +17,14 @@ export const modes = {
 
 /** Name of a mode. */
 export type Mode = keyof typeof modes
+
+/** What `health --run-e2e` runs: pods are made and removed, services lead to pods, and change their type. */
+export const healthPass: Pass = {
+  focus: [
+    'Pods should be submitted and removed',
+    'Services should serve a basic endpoint from pods',
+    'Services should be able to change the type from ExternalName to ClusterIP',
+  ].join('|'),
+  skip: '',
+  procs: 2,
+}

@@ -5,6 +5,8 @@ import type { Io } from '../io.ts'
 import type { Pass } from './modes.ts'
 import { accountObjects, namespace, outputContainer, podName, type SuiteImages, suiteContainer, suitePod } from './objects.ts'
 
+/** An image with a shell and base64. */
+export const defaultShell = 'registry.k8s.io/e2e-test-images/busybox:1.36.1-1'
 /** How long the pod may take to start, with the pull of its images. */
 const startTimeout = 15 * 60_000
 /** How long its results may take to be readable after its end, and objects to be gone. */
@@ -28,6 +30,17 @@ const podShape = v.object({
   }),
 })
 type ContainerState = v.InferOutput<typeof containerState>
+
+/** The images of the suite of a version. */
+export function suiteImages(version: string): SuiteImages {
+  return { suite: `registry.k8s.io/conformance:${version}`, shell: defaultShell }
+}
+
+/** The release that a cluster runs, as in `v1.36.3`. */
+export async function clusterVersion(client: KubeClient, signal: AbortSignal): Promise<string> {
+  const { gitVersion } = await client.request<{ gitVersion: string }>('GET', '/version', { signal })
+  return /^v\d+\.\d+\.\d+/.exec(gitVersion)?.[0] ?? gitVersion
+}
 
 /** What a pass left behind. */
 export interface PassResult {

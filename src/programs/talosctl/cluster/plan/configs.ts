@@ -12,6 +12,7 @@ import { UsageError } from '../../failure.ts'
 import type { Context } from '../../talosconfig/talosconfig.ts'
 import type { Credentials } from '../node-api.ts'
 import { installDisk } from '../qemu/request.ts'
+import { type FirewallAction, requestPatches } from './request-patches.ts'
 
 /** Settings of machine configurations beyond those of the cluster's record. */
 export interface ConfigRequest {
@@ -23,6 +24,12 @@ export interface ConfigRequest {
   kubespan?: boolean
   /** Where clients reach the machines, when not at their own addresses. */
   endpoint?: string | undefined
+  /** Port of the balancer on every node; 0 for none. */
+  kubePrismPort?: number | undefined
+  /** Whether nodes have a firewall, and its default action. */
+  firewall?: FirewallAction | undefined
+  /** What machines are installed from. */
+  installImage?: string | undefined
   patches: { all: string[]; controlplane: string[]; worker: string[] }
   /** Whether any of it was requested, rather than left to its default. */
   requested: boolean
@@ -116,7 +123,7 @@ function roleConfig(
   secrets: SecretsBundle,
 ): ConfigContainer {
   const { patches } = request
-  const all = [...registryPatches(request), ...patches.all]
+  const all = [...requestPatches(cluster, request), ...patches.all]
   const options = generateOptions(cluster, request, secrets)
   return generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
 }
@@ -131,7 +138,7 @@ async function makeConfig(
   const { generate } = await import('../../../../os/config/generate/generate.ts')
   const { patches } = request
   const options = generateOptions(cluster, request, secrets)
-  const all = [...registryPatches(request), ...patches.all]
+  const all = [...requestPatches(cluster, request), ...patches.all]
   const made = generate(role, options, { all, controlPlane: patches.controlplane, worker: patches.worker })
   const { errors } = made.validate(cluster.machines ? 'metal' : 'container')
   if (errors.length > 0)
@@ -179,10 +186,4 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     kubespan: request.kubespan === true,
     ...(request.cniUrl && { cni: { name: 'custom' as const, urls: [request.cniUrl] } }),
   }
-}
-
-function registryPatches({ insecureRegistries }: ConfigRequest): string[] {
-  if (insecureRegistries.length === 0) return []
-  const config = Object.fromEntries(insecureRegistries.map((registry) => [registry, { tls: { insecureSkipVerify: true } }]))
-  return [JSON.stringify({ machine: { registries: { config } } })]
 }

@@ -66,13 +66,20 @@ function show(io: Io): Command {
     })
 }
 
+interface DestroyFlags extends CommonFlags {
+  force?: boolean
+  saveClusterLogsArchivePath?: string
+  saveSupportArchivePath?: string
+}
+
 function destroy(io: Io): Command {
   return common(new Command('destroy'))
     .description('Destroy a cluster; nothing of it is left')
     .option('-f, --force', 'also what is left of a cluster that was never finished')
     .addOption(new Option('-y, --yes', 'do not ask: it never does').hideHelp())
+    .option('--save-support-archive-path <file>', 'write logs and state of the nodes to a zip file first')
     .option('--save-cluster-logs-archive-path <file>', "write the nodes' consoles to a tar.gz first")
-    .action(async (own: CommonFlags & { force?: boolean; saveClusterLogsArchivePath?: string }, command: Command) => {
+    .action(async (own: DestroyFlags, command: Command) => {
       const flags = withGroup(own, command)
       checkProvisioner(flags.provisioner)
       const { runDestroy } = await import('../../cluster/run-destroy.ts')
@@ -81,6 +88,7 @@ function destroy(io: Io): Command {
         name: flags.name,
         force: flags.force === true,
         logs: flags.saveClusterLogsArchivePath,
+        support: flags.saveSupportArchivePath,
       })
     })
 }

@@ -1,6 +1,7 @@
 import net from 'node:net'
 import { kubernetesVersion } from '../../../../os/k8s/images.ts'
 import type { CreateOptions } from '../../cluster/create.ts'
+import type { FirewallAction } from '../../cluster/plan/request-patches.ts'
 import type { MachinesRequest } from '../../cluster/qemu/request.ts'
 import { imagePath, imagesFolder, stateDirectory } from '../../cluster/state-paths.ts'
 import { UsageError } from '../../failure.ts'
@@ -49,6 +50,31 @@ export interface CreateFlags extends CommonFlags {
   images?: string
   uefi: boolean
   restartWithHost?: boolean
+  kubeprismPort?: number
+  withFirewall?: FirewallAction
+  withUefi?: boolean
+  installImage?: string
+  skipInjectingConfig?: boolean
+  withApplyConfig?: boolean
+  disk?: number
+  extraDisks?: number
+  extraDisksSize?: number
+  extraDisksDrivers?: string[]
+}
+
+/** Flags that only virtual machines have a meaning for, as they are typed. */
+const machineFlags: Partial<Record<keyof CreateFlags, string>> = {
+  disks: '--disks',
+  presets: '--presets',
+  images: '--images',
+  uefi: '--uefi',
+  installImage: '--install-image',
+  skipInjectingConfig: '--skip-injecting-config',
+  withUefi: '--with-uefi',
+  disk: '--disk',
+  extraDisks: '--extra-disks',
+  extraDisksSize: '--extra-disks-size',
+  extraDisksDrivers: '--extra-disks-drivers',
 }
 
 /** Flags that say what machine configurations hold. */
@@ -62,6 +88,9 @@ const configurationFlags: (keyof CreateFlags)[] = [
   'customCniUrl',
   'withKubespan',
   'endpoint',
+  'kubeprismPort',
+  'withFirewall',
+  'installImage',
 ]
 
 /** What the flags of create ask for, checked. */
@@ -72,11 +101,16 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
     throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)
   if (flags.withKubespan && !flags.withClusterDiscovery)
     throw new UsageError('--with-kubespan: the mesh needs discovery, leave out --no-with-cluster-discovery')
+  if (flags.provisioner !== 'qemu') {
+    for (const [name, flag] of Object.entries(machineFlags))
+      if (requested(name as keyof CreateFlags))
+        throw new UsageError(`${flag} is for virtual machines: add --provisioner qemu, or leave it out`)
+  }
   for (const address of flags.nameservers ?? []) {
     if (net.isIP(address) === 0) throw new UsageError(`--nameservers "${address}": write addresses, such as 1.1.1.1`)
   }
   return {
-    request: await clusterRequest(io, flags),
+    request: await clusterRequest(io, flags, requested),
     configs: await configurations(flags, requested),
     given: {
       controlplanes: flags.controlplanes !== undefined,
@@ -101,7 +135,11 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
 }
 
 /** The cluster that is requested. */
-async function clusterRequest(io: Io, flags: CreateFlags): Promise<CreateOptions['request']> {
+async function clusterRequest(
+  io: Io,
+  flags: CreateFlags,
+  requested: (flag: keyof CreateFlags) => boolean,
+): Promise<CreateOptions['request']> {
   const { networksOfFlags } = await import('../../cluster/host/network-flags.ts')
   const { parseExposedPorts } = await import('../../cluster/host/exposed-ports.ts')
   const { parseCpus, parseMemory } = await import('../../cluster/plan/quantity.ts')
@@ -132,7 +170,7 @@ async function clusterRequest(io: Io, flags: CreateFlags): Promise<CreateOptions
     ...resolvers,
     discovery: flags.withClusterDiscovery,
     image: imagePath(flags.image, io.env),
-    machines: flags.provisioner === 'qemu' ? await machines(flags) : undefined,
+    machines: flags.provisioner === 'qemu' ? await machines(flags, requested) : undefined,
   }
 }
 
@@ -146,6 +184,9 @@ async function configurations(flags: CreateFlags, requested: (flag: keyof Create
     cniUrl: flags.customCniUrl,
     kubespan: flags.withKubespan === true,
     endpoint: flags.endpoint,
+    kubePrismPort: flags.kubeprismPort,
+    firewall: flags.withFirewall,
+    installImage: flags.installImage,
     requested: configurationFlags.some(requested),
     patches: {
       all: readPatches(flags.configPatch ?? [], '--config-patch'),
@@ -155,14 +196,28 @@ async function configurations(flags: CreateFlags, requested: (flag: keyof Create
   }
 }
 
-async function machines(flags: CreateFlags): Promise<MachinesRequest> {
+async function machines(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<MachinesRequest> {
   const { parseDisks, readPresets } = await import('../../cluster/qemu/request.ts')
+  const presets = readPresets(flags.presets ?? ['iso'])
   return {
-    ...readPresets(flags.presets ?? ['iso']),
+    ...presets,
+    unconfigured: presets.unconfigured || (flags.skipInjectingConfig === true && flags.withApplyConfig !== true),
     images: imagesFolder(flags.images),
-    firmware: flags.uefi ? 'uefi' : 'bios',
-    disks: parseDisks(flags.disks),
+    firmware: flags.uefi && flags.withUefi !== false ? 'uefi' : 'bios',
+    disks: parseDisks(disksOf(flags, requested)),
   }
+}
+
+/** The disks in the spelling of --disks, also when the flags for each were given. */
+function disksOf(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): string {
+  const one = (['disk', 'extraDisks', 'extraDisksSize', 'extraDisksDrivers'] as const).find(requested)
+  if (!one) return flags.disks
+  if (requested('disks')) throw new UsageError(`--disks and ${machineFlags[one]} contradict each other: leave one out`)
+  const { disk = 6144, extraDisks = 0, extraDisksSize = 5120, extraDisksDrivers = [] } = flags
+  if (extraDisks === 0 && (requested('extraDisksSize') || requested('extraDisksDrivers')))
+    throw new UsageError(`${machineFlags[one]} is for disks beside the first: add --extra-disks, or leave it out`)
+  const extra = Array.from({ length: extraDisks }, (_, index) => `${extraDisksDrivers[index] ?? 'virtio'}:${extraDisksSize}MiB`)
+  return [`virtio:${disk}MiB`, ...extra].join(',')
 }
 
 /** Reads `<registry>=<url>`. */

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { Argument, Command, Option } from 'commander'
 import { failedWith } from '../../../../wire/errno.ts'
+import type { CreateOptions } from '../../cluster/create.ts'
 import { UsageError } from '../../failure.ts'
 import { array, duration, integer, list } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { type CreateFlags, defaultCidr, options } from './create-options.ts'
+import { foreignFlags, refuseForeign } from './foreign-flags.ts'
 import { checkProvisioner, common, restartFlags, withGroup } from './group-flags.ts'
 
 /** The number of nodes, their network and what each gets. */
@@ -50,6 +52,15 @@ const networkFlags = (command: Command): Command =>
     .option('--with-cluster-discovery', 'members look for each other', true)
     .option('--no-with-cluster-discovery', 'members do not look for each other')
     .option('--with-kubespan', 'connect the nodes by an encrypted mesh')
+    .addOption(
+      new Option('--kubeprism-port <port>', 'port of the balancer of API servers on every node, 0 for none').argParser(integer(0, 65535)),
+    )
+    .addOption(
+      new Option('--with-firewall <action>', 'firewall on every node, with this action on what its rules do not name').choices([
+        'accept',
+        'block',
+      ]),
+    )
 
 /** What happens after the nodes have their configuration, and what they are made of. */
 const waitFlags = (command: Command): Command =>
@@ -81,22 +92,26 @@ const machineFlags = (command: Command): Command =>
     .option('--images <folder>', 'folder with what mkimage.sh made (default: beside this program)')
     .option('--uefi', 'machines have UEFI', true)
     .option('--no-uefi', 'machines have a BIOS')
+    .addOption(new Option('--with-uefi').hideHelp())
+    .addOption(new Option('--no-with-uefi').hideHelp())
+    .option('--install-image <image>', 'image that machines are installed from when they are upgraded or reset')
+    .option('--skip-injecting-config', 'machines stay in maintenance, unless --with-apply-config is given')
+    .addOption(new Option('--disk <mebibytes>', 'size of the disk to install to').argParser(integer(1)).hideHelp())
+    .addOption(new Option('--extra-disks <count>', 'disks beside it').argParser(integer(0, 7)).hideHelp())
+    .addOption(new Option('--extra-disks-size <mebibytes>').argParser(integer(1)).hideHelp())
+    .addOption(new Option('--extra-disks-drivers <drivers>').argParser(list()).hideHelp())
 
 /** talosctl cluster create */
 export function create(io: Io): Command {
   const command = new Command('create')
-  for (const { flag } of elsewhere) command.addOption(new Option(`${flag} <value>`).hideHelp())
   common(command)
     .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
     .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
-  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, restartFlags, machineFlags]) declare(command)
+  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, restartFlags, machineFlags, foreignFlags]) declare(command)
   return command.action(async (kind: string, own: CreateFlags, command: Command) => {
-    const flags = withGroup(own, command)
-    for (const each of [kind, flags.provisioner]) checkProvisioner(each)
-    refuseElsewhere(command)
+    const wanted = await requestOf(io, kind, own, command)
     const { createCluster } = await import('../../cluster/create.ts')
-    const provisioner = kind === 'qemu' ? kind : flags.provisioner
-    const wanted = await options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
+    const flags = withGroup(own, command)
     if (flags.restartWithHost) (await import('../../cluster/host/unit.ts')).checkUnits(flags.name)
     await createCluster(io, wanted).catch((error) => {
       throw isFull(error)
@@ -109,22 +124,16 @@ export function create(io: Io): Command {
   })
 }
 
-function isFull(error: unknown): boolean {
-  return failedWith(error, 'ENOSPC')
+/** What a command line of create requests. Throws UsageError for one that cannot be followed. */
+export async function requestOf(io: Io, kind: string, own: CreateFlags, command: Command): Promise<CreateOptions> {
+  const flags = withGroup(own, command)
+  const provisioner = kind === 'qemu' ? kind : flags.provisioner
+  // "dev" has every flag, as plain "create" does.
+  for (const each of [kind === 'dev' ? provisioner : kind, provisioner]) checkProvisioner(each)
+  refuseForeign(command)
+  return options(io, { ...flags, provisioner }, (name) => command.getOptionValueSource(name) === 'cli')
 }
 
-/** Flags of the field's tool for services that are not here: images are made by mkimage.sh, with what they are to hold. */
-const elsewhere = [
-  { flag: '--image-factory-auth', instead: 'images are made with "./mkimage.sh" and found with --images' },
-  { flag: '--image-factory-url', instead: 'images are made with "./mkimage.sh" and found with --images' },
-  { flag: '--schematic-id', instead: 'make the image with "./mkimage.sh --extra-kernel-arg" and the like, and name it with --images' },
-  { flag: '--talos-version', instead: 'machines start from the image that is found with --images' },
-  { flag: '--omni-api-endpoint', instead: 'leave machines for another manager to configure with --presets maintenance' },
-] as const
-
-function refuseElsewhere(command: Command): void {
-  for (const { flag, instead } of elsewhere) {
-    const given = command.options.some((option) => option.long === flag && command.getOptionValueSource(option.attributeName()) === 'cli')
-    if (given) throw new UsageError(`${flag} is not for clusters made here: ${instead}`)
-  }
+function isFull(error: unknown): boolean {
+  return failedWith(error, 'ENOSPC')
 }

@@ -33,7 +33,7 @@ export function restartFlags(command: Command): Command {
 /** Refuses ways of making nodes that are not here. */
 export function checkProvisioner(kind: string): void {
   if (kind === 'container' || kind === 'qemu') return
-  if (kind === 'docker' || kind === 'dev') {
+  if (kind === 'docker') {
     throw new UsageError(
       `provisioner "${kind}" is not in this version: nodes are containers without Docker, leave "${kind}" out or say "container"`,
     )

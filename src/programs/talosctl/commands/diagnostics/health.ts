@@ -1,12 +1,18 @@
 import { Command, Option } from 'commander'
+import { kubeClient } from '../../../../kube/client.ts'
+import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import { awaitHealth, healthLine, Unhealthy } from '../../../../os/cluster/health/run.ts'
 import { healthSteps } from '../../../../os/cluster/health/steps.ts'
 import { toDuration } from '../../../../rpc/proto-time.ts'
+import { timerDelay } from '../../../../timing/timer.ts'
 import type { Cluster } from '../../cluster.ts'
+import { healthPass } from '../../conformance/modes.ts'
+import { clusterVersion, SuiteRun, suiteImages } from '../../conformance/suite-run.ts'
 import { failedWith, UsageError } from '../../failure.ts'
 import { duration, list } from '../../flags.ts'
 import { clusterView, discoverMembers, type Members } from '../../health/view.ts'
 import type { Io } from '../../io.ts'
+import { fetchKubeconfig } from '../../kubeconfig-fetch.ts'
 
 /** Milliseconds for a node's own explanation after the checks. */
 const explainTimeout = 10_000
@@ -18,6 +24,7 @@ interface HealthFlags {
   k8sEndpoint?: string
   server: boolean
   waitTimeout: number
+  runE2e?: boolean
 }
 
 /** talosctl health */
@@ -31,6 +38,7 @@ export const health = (io: Io, cluster: Cluster) =>
     .addOption(new Option('--server').default(true).hideHelp())
     .option('--no-server', 'check from here, not on a node')
     .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
+    .option('--run-e2e', 'then run three end-to-end tests of Kubernetes in the cluster, with the same time')
     .action((flags: HealthFlags) => runHealth(io, cluster, flags))
 
 /** Runs the checks on a node or from here, one line to stderr for every change. */
@@ -42,6 +50,24 @@ export async function runHealth(io: Io, cluster: Cluster, flags: HealthFlags): P
   } finally {
     // Also where every check passed: a node that runs with its last good settings passes them.
     for (const line of await causes(cluster, members)) io.stderr.write(`${line}\n`)
+  }
+  if (flags.runE2e) await runE2e(io, cluster, flags)
+}
+
+/** Runs the end-to-end tests in the cluster, from the image of its version's conformance suite. */
+async function runE2e(io: Io, cluster: Cluster, { waitTimeout, k8sEndpoint }: HealthFlags): Promise<void> {
+  const access = accessOf(parseKubeconfig(await fetchKubeconfig(cluster)))
+  const client = kubeClient(k8sEndpoint ? { ...access, server: k8sEndpoint } : access)
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timerDelay(waitTimeout))])
+  try {
+    const run = new SuiteRun({ ...io, signal }, client, suiteImages(await clusterVersion(client, signal)))
+    const { exitCode } = await run.pass(healthPass)
+    if (exitCode !== 0) throw new Error(`end-to-end tests failed: the suite ended with exit code ${exitCode}`)
+  } catch (error) {
+    if (!signal.aborted || io.signal.aborted) throw error
+    throw new Error(`end-to-end tests did not end within ${waitTimeout / 1000} s: give them more with --wait-timeout`)
+  } finally {
+    client.close()
   }
 }
 

@@ -10,6 +10,7 @@ import { type OutputFlags, outputOption, structured } from '../../output/output.
 import { type Row, table } from '../../output/table.ts'
 import { humanSize, rfc3339 } from '../../output/units.ts'
 import { cacheCertGen, cacheCreate, cacheServe } from './cache.ts'
+import { talosBundle } from './talos-bundle.ts'
 
 /** talosctl image */
 export const image = (io: Io, cluster: Cluster) => {
@@ -35,6 +36,7 @@ export const image = (io: Io, cluster: Cluster) => {
     .argument('<image>', 'its reference')
     .action((reference: string) => runImageRemove(cluster, namespace(), reference))
   for (const make of [cacheCreate, cacheServe, cacheCertGen]) command.addCommand(make(io))
+  command.addCommand(talosBundle(io))
   const bundle = command
     .command('k8s-bundle')
     .alias('default')

@@ -6,7 +6,7 @@ import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import { fileFromTarGz } from '../../archive/one-file.ts'
 import type { Cluster } from '../../cluster.ts'
 import { type Mode, modes, type Pass } from '../../conformance/modes.ts'
-import { SuiteRun } from '../../conformance/suite-run.ts'
+import { clusterVersion, defaultShell, SuiteRun, suiteImages } from '../../conformance/suite-run.ts'
 import { ExitCode } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { fetchKubeconfig } from '../../kubeconfig-fetch.ts'
@@ -28,7 +28,7 @@ export const conformance = (io: Io, cluster: Cluster) =>
       .description('Run the Kubernetes conformance suite inside the cluster and save its results.')
       .addOption(new Option('--mode <mode>', 'which tests, and how').choices(Object.keys(modes)).default('fast'))
       .option('--image <reference>', "image of the suite; default: that of the cluster's version")
-      .option('--shell-image <reference>', 'image with a shell and base64', 'registry.k8s.io/e2e-test-images/busybox:1.36.1-1')
+      .option('--shell-image <reference>', 'image with a shell and base64', defaultShell)
       .option('--output <folder>', 'where the results go, in a folder of the version', '.')
       .option('--focus <pattern>', 'only tests whose names match, in place of those of the mode')
       .option('--skip <pattern>', 'not the tests whose names match, in place of those of the mode')
@@ -40,9 +40,8 @@ export async function runConformance(io: Io, cluster: Cluster, options: Conforma
   await cluster.single('conformance kubernetes')
   const client = kubeClient(accessOf(parseKubeconfig(await fetchKubeconfig(cluster))))
   try {
-    const { gitVersion } = await client.request<{ gitVersion: string }>('GET', '/version', { signal: io.signal })
-    const version = /^v\d+\.\d+\.\d+/.exec(gitVersion)?.[0] ?? gitVersion
-    const suite = options.image ?? `registry.k8s.io/conformance:${version}`
+    const version = await clusterVersion(client, io.signal)
+    const suite = options.image ?? suiteImages(version).suite
     const run = new SuiteRun(io, client, { suite, shell: options.shellImage })
     const folder = join(options.output, version.split('.').slice(0, 2).join('.'), 'ichor')
     for (const [index, pass] of passesOf(options).entries()) {
