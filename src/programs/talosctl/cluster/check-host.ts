@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { formatPrefix } from '../../../wire/prefix.ts'
-import type { ClusterRecord } from '../../node-supervisor/layout.ts'
+import { type ClusterRecord, networksOf } from '../../node-supervisor/layout.ts'
 import { UsageError } from '../failure.ts'
 import { parseCidr } from './host/cidr.ts'
 import { clash, hostNetworks } from './host/networks.ts'
@@ -20,9 +20,10 @@ export function checkHostAgain({ machines, network, image }: ClusterRecord): voi
   if (machines) checkMachines(machines)
   else checkContainers(image)
   const others = hostNetworks().filter(({ link }) => link !== network.bridge)
-  const taken = clash(parseCidr(network.cidr), others)
-  if (taken)
-    throw new UsageError(`network ${network.cidr} of the nodes overlaps ${formatPrefix(taken.cidr)} of ${taken.link}: change that link`)
+  for (const cidr of networksOf({ network })) {
+    const taken = clash(parseCidr(cidr), others)
+    if (taken) throw new UsageError(`network ${cidr} of the nodes overlaps ${formatPrefix(taken.cidr)} of ${taken.link}: change that link`)
+  }
 }
 
 function checkContainers(image: string): void {

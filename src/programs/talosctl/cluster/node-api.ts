@@ -84,7 +84,7 @@ export async function awaitConfigured(
   await insist(`node ${ip} does not come up`, signal, async () => {
     const why = trouble()
     if (why) throw new HopelessError(why)
-    const { stage } = await nodeState({ address: `${ip}:${machineApiPort}`, credentials, signal })
+    const { stage } = await nodeState({ address: formatHostPort(ip, machineApiPort), credentials, signal })
     if (stage === 'maintenance') throw new HopelessError('it lost its configuration and waits in maintenance')
   })
 }

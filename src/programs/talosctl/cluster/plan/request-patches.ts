@@ -1,6 +1,6 @@
 /** Settings that a machine configuration has no generator for, as patches. */
 
-import type { ClusterRecord } from '../../../node-supervisor/layout.ts'
+import { type ClusterRecord, networksOf } from '../../../node-supervisor/layout.ts'
 import type { ConfigRequest } from './configs.ts'
 
 /** What a firewall does with connections that no rule names. */
@@ -22,12 +22,12 @@ export function requestPatches(cluster: Pick<ClusterRecord, 'network'>, request:
   }
   return [
     ...(Object.keys(machine).length > 0 ? [JSON.stringify({ machine })] : []),
-    ...(firewall ? [firewallDocuments(firewall, cluster.network.cidr)] : []),
+    ...(firewall ? [firewallDocuments(firewall, networksOf(cluster))] : []),
   ]
 }
 
 /** A firewall that lets clients reach the two APIs, and nodes each other. */
-function firewallDocuments(ingress: FirewallAction, nodes: string): string {
+function firewallDocuments(ingress: FirewallAction, nodes: string[]): string {
   const rule = (name: string, protocol: 'tcp' | 'udp', ports: (number | string)[], subnets: string[]) => ({
     apiVersion: 'v1alpha1',
     kind: 'NetworkRuleConfig',
@@ -39,12 +39,12 @@ function firewallDocuments(ingress: FirewallAction, nodes: string): string {
     { apiVersion: 'v1alpha1', kind: 'NetworkDefaultActionConfig', ingress },
     rule('apid-ingress', 'tcp', [50_000], anywhere),
     rule('kubernetes-api-ingress', 'tcp', [6443], anywhere),
-    rule('trustd-ingress', 'tcp', [50_001], [nodes]),
-    rule('etcd-ingress', 'tcp', ['2379-2380'], [nodes]),
-    rule('kubelet-ingress', 'tcp', [10_250], [nodes]),
+    rule('trustd-ingress', 'tcp', [50_001], nodes),
+    rule('etcd-ingress', 'tcp', ['2379-2380'], nodes),
+    rule('kubelet-ingress', 'tcp', [10_250], nodes),
     // The gateway forwards exposed ports of the host from its own address.
-    rule('node-ports-ingress', 'tcp', ['30000-32767'], [nodes]),
-    rule('vxlan-ingress', 'udp', [4789], [nodes]),
+    rule('node-ports-ingress', 'tcp', ['30000-32767'], nodes),
+    rule('vxlan-ingress', 'udp', [4789], nodes),
   ]
   return documents.map((document) => `${JSON.stringify(document)}\n`).join('---\n')
 }

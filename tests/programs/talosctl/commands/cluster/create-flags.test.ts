@@ -96,7 +96,7 @@ describe.each([
       result = await outcome('qemu', [...others, ...words(row)])
       if ('request' in result) expect(result).not.toEqual(await outcome('qemu', others))
     } else if ('request' in result) expect(result).not.toEqual(await outcome(kind, others))
-    if ('refused' in result) expect(result.refused).toMatch(new RegExp(`^--${flag}(=false)? [^\\n]*: [^\\n]+$`))
+    if ('refused' in result) expect(result.refused).toMatch(new RegExp(`^--${flag}(=false)?(: | [^\\n]*: )[^\\n]+$`))
   })
 })
 
