@@ -24,6 +24,8 @@ export interface RemoteRegistryOptions {
   readonly hosts: (domain: string) => readonly RegistryHost[]
   /** Milliseconds that a body may stall. Default: 30 s. */
   readonly idle?: number
+  /** Default: fetch of the runtime. */
+  readonly fetch?: (url: string, init: RequestInit & { tls?: NonNullable<RegistryHost['tls']> }) => Promise<Response>
   readonly credentials?: (host: string) => { username: string; password: string } | undefined
   readonly signal?: AbortSignal
 }
@@ -160,11 +162,11 @@ export class RemoteRegistry {
   }
 
   async #fetch(host: RegistryHost, url: string, headers: Record<string, string>): Promise<Response> {
-    const { signal } = this.#options
+    const { signal, fetch: request = fetch } = this.#options
     try {
       const stop = new AbortController()
       const timer = setTimeout(() => stop.abort(new Error(`no answer within ${timeout / 1000} s`)), timeout)
-      const response = await fetch(url, {
+      const response = await request(url, {
         headers,
         signal: AbortSignal.any([stop.signal, ...(signal ? [signal] : [])]),
         ...(host.tls && { tls: host.tls }),

@@ -17,6 +17,7 @@ import type { Kernel } from './kernel.ts'
 import type { Sequencer } from './lifecycle/sequencer.ts'
 import type { SystemChanges } from './lifecycle/system-changes.ts'
 import type { NetworkOf } from './network/sockets.ts'
+import type { Outbound } from './outbound.ts'
 import type { ApidPlace } from './runtime/apid-place.ts'
 import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
@@ -73,6 +74,8 @@ export interface Machine {
   readonly config: ConfigApply
   /** Platforms that provide configurations. */
   readonly clouds: Clouds
+  /** Requests to servers outside of the cluster. */
+  readonly outbound: Outbound
   /** Elections in the cluster's etcd, through this machine's own member, so that a member without quorum elects nobody. */
   readonly elect: Elect
   /** Delays a shutdown until the kubelet has ended its pods. */

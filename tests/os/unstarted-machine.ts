@@ -11,6 +11,7 @@ import { Logind } from '../../src/os/k8s/logind/logind.ts'
 import type { Kernel, Mode } from '../../src/os/kernel.ts'
 import { Sequencer } from '../../src/os/lifecycle/sequencer.ts'
 import { SystemChanges } from '../../src/os/lifecycle/system-changes.ts'
+import { Outbound } from '../../src/os/outbound.ts'
 import { ApidPlace } from '../../src/os/runtime/apid-place.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { LastProblem } from '../../src/os/runtime/last-problem.ts'
@@ -42,6 +43,7 @@ export function unstartedMachine(mode: Mode): Machine {
     calls: new Calls(new AuditLog({ write() {} })),
     config: new ConfigApply({ store, runtime, log: silent, kernel }),
     clouds: { names: [], userData: async () => undefined },
+    outbound: new Outbound({ publicRoots: '', addedRoots: () => '', variables: () => [] }),
     elect: async () => {},
     logind: new Logind(kernel, silent, systemClock),
     images: new OwnImages(kernel),

@@ -1,8 +1,6 @@
 import { connect } from '../../rpc/client/channel.ts'
-import { publicAuthorities } from '../../rpc/client/public-authorities.ts'
 import type { Area } from '../area.ts'
 import { nodeAccess } from '../k8s/public.ts'
-import { trustedRoots } from '../secrets/public.ts'
 import { healthCheck } from './api/health-check.ts'
 import { configLocalAffiliate, mergeAffiliates, observeEndpoints, observeMembers } from './controllers/affiliate.ts'
 import { configDiscovery, configInfo } from './controllers/config.ts'
@@ -23,7 +21,7 @@ export const cluster: Area = {
       configDiscovery,
       configLocalAffiliate(machine),
       discoverByService(({ serviceEndpoint: address, serviceEndpointInsecure }) =>
-        connect(serviceEndpointInsecure ? { address } : { address, tls: { ca: publicAuthorities(trustedRoots(machine.store)) } }),
+        connect(machine.outbound.target(address, { plain: serviceEndpointInsecure === true })),
       ),
       pushToKubernetes,
       pullFromKubernetes(() => nodeAccess(machine.store, machine.kernel.files)),

@@ -1,22 +1,27 @@
 import type { StoreView } from '../../supervise/definition.ts'
-import { EtcFileStatus } from '../files/resources/etc-file.ts'
+import { certificateBundle, EtcFileStatus } from '../files/resources/etc-file.ts'
+import { operatorEnvironment } from './service-environment.ts'
 
-/** The part of the pods' daemon's configuration that changes while the machine runs. */
-export const configFile = 'cri/conf.d/cri.toml'
+/** What the pods' daemon reads only when it starts, and what changes while the machine runs. */
+const files = ['cri/conf.d/cri.toml', certificateBundle]
 
-const versionOf = (store: StoreView): string | undefined => store.get(EtcFileStatus, configFile)?.spec.specVersion
+/** Undefined until all files are written. */
+function versionOf(store: StoreView): string | undefined {
+  const versions = files.map((id) => store.get(EtcFileStatus, id)?.spec.specVersion)
+  return versions.includes(undefined) ? undefined : JSON.stringify([versions, operatorEnvironment(store)])
+}
 
-/** The version of the configuration that the pods' daemon runs with. */
+/** The version of the configuration, the trusted authorities and the variables that the pods' daemon runs with. */
 export class ConfigRead {
   #version?: string
 
-  /** Records the configuration that the daemon is about to read. */
+  /** Records what the daemon is about to read. */
   note(store: StoreView): void {
     const version = versionOf(store)
     if (version !== undefined) this.#version = version
   }
 
-  /** Whether the configuration differs from the one that the daemon has read. */
+  /** Whether something differs from what the daemon has read. */
   isStale(store: StoreView): boolean {
     return this.#version !== undefined && this.#version !== versionOf(store)
   }

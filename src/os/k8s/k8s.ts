@@ -91,7 +91,7 @@ export const k8s: Area = {
       configKubePrism,
       runKubePrism(machine.kernel),
       renderManifests,
-      loadExtraManifests,
+      loadExtraManifests(machine),
       applyAllManifests(machine),
       spreadDns(machine),
       serveServiceAccounts(machine),

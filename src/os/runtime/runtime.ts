@@ -47,7 +47,7 @@ export const runtime: Area = {
       observeServicePids(machine),
       observeMountStatus,
       observeSbom(machine.kernel),
-      configEnvironment,
+      configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
       configMaintenance,
       configApiService,
       observeMachineStatus(machine),

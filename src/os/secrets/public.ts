@@ -2,5 +2,3 @@
 
 // Kubernetes provides the service that the certificates of the machine API name.
 export { machineApiService } from './machine-api-service.ts'
-// Discovery trusts the roots of the configuration.
-export { trustedRoots } from './trusted-roots.ts'

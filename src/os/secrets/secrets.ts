@@ -13,6 +13,7 @@ import {
   configRootOS,
 } from './controllers/roots.ts'
 import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
+import { writeTrustedRoots } from './controllers/trusted-roots.ts'
 import { resources } from './resource-types.ts'
 import { trustdService } from './services/trustd.ts'
 
@@ -24,6 +25,7 @@ export const secrets: Area = {
     methods: [generateClientConfiguration],
     services: [trustdService(machine)],
     controllers: [
+      writeTrustedRoots(machine.kernel),
       configRootOS,
       configRootEtcd,
       configRootKubernetes,

@@ -7,8 +7,8 @@ import { resources } from './resource-types.ts'
 export const security: Area = {
   name: 'security',
   resources,
-  parts: () => ({
+  parts: (machine) => ({
     controllers: [configImageVerification],
-    methods: [verifyImage()],
+    methods: [verifyImage(machine)],
   }),
 }

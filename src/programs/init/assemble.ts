@@ -9,6 +9,7 @@ import { Meta } from '../../os/block/meta/meta.ts'
 import { ConfigApply } from '../../os/config/apply/config-apply.ts'
 import { OwnImages } from '../../os/cri/image-table.ts'
 import { podNetworks } from '../../os/cri/pod-networks.ts'
+import { operatorEnvironment } from '../../os/cri/service-environment.ts'
 import { electIn } from '../../os/etcd/elections.ts'
 import { Logind } from '../../os/k8s/logind/logind.ts'
 import type { Kernel } from '../../os/kernel.ts'
@@ -17,14 +18,17 @@ import { Sequencer } from '../../os/lifecycle/sequencer.ts'
 import { SystemChanges } from '../../os/lifecycle/system-changes.ts'
 import { namespaces } from '../../os/namespaces.ts'
 import { clouds } from '../../os/network/platform/clouds.ts'
+import { Outbound } from '../../os/outbound.ts'
 import { ApidPlace } from '../../os/runtime/apid-place.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { LastProblem } from '../../os/runtime/last-problem.ts'
 import { isVerbose } from '../../os/runtime/verbosity.ts'
+import { trustedRoots } from '../../os/secrets/trusted-roots.ts'
 import { auditFile } from '../../os/telemetry/audit/audit-file.ts'
 import { AuditLog } from '../../os/telemetry/audit/audit-log.ts'
 import { Calls } from '../../os/telemetry/calls.ts'
 import { release } from '../../release.ts'
+import { publicAuthorities } from '../../rpc/client/public-authorities.ts'
 import type { Method } from '../../rpc/server/method.ts'
 import type { LogRing } from '../../supervise/log-ring.ts'
 import { Logs } from '../../supervise/logs.ts'
@@ -88,6 +92,11 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
       configHooks(() => machine),
     ),
     clouds: clouds({ ...kernel, store }),
+    outbound: new Outbound({
+      publicRoots: publicAuthorities,
+      addedRoots: () => trustedRoots(store),
+      variables: () => operatorEnvironment(store),
+    }),
     elect: electIn(store),
     logind: new Logind(kernel, log, clock),
     images: new OwnImages(kernel),

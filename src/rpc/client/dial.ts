@@ -10,6 +10,7 @@ import { splitHostPort } from '../../wire/host-port.ts'
 import type { PeerSocket } from '../http2/output.ts'
 import { Session } from '../http2/session.ts'
 import { ConnectError, RpcError } from '../status.ts'
+import { openTunnel } from './tunnel.ts'
 
 /** TLS credentials and verification. */
 export interface TlsOptions {
@@ -29,7 +30,13 @@ export interface TlsOptions {
 /** The address of a server. */
 export type Target =
   | { readonly unix: string }
-  | { readonly address: string; readonly tls?: TlsOptions | undefined; readonly defaultPort?: number }
+  | {
+      readonly address: string
+      readonly tls?: TlsOptions | undefined
+      readonly defaultPort?: number
+      /** URL of an HTTP proxy that the connection goes through. */
+      readonly proxy?: string
+    }
 
 type Socket = Bun.Socket<undefined> & PeerSocket
 
@@ -94,27 +101,40 @@ export function dial(target: Target, { timeout = 20_000, signal }: { timeout?: n
     error: (_, error) => gone(error),
     connectError: (_, error) => fail(error),
   }
-  open(target, handlers).catch(fail)
+  const connected = (socket: Bun.Socket<undefined>) => {
+    raw = socket as Socket
+    if (over) socket.terminate()
+  }
+  open(target, handlers, connected).catch(fail)
   return promise
 }
 
-function open(target: Target, socket: Bun.SocketHandler<undefined>): Promise<unknown> {
+async function open(
+  target: Target,
+  socket: Bun.SocketHandler<undefined>,
+  connected: (socket: Bun.Socket<undefined>) => void,
+): Promise<unknown> {
   if ('unix' in target) return Bun.connect({ unix: target.unix, socket })
   const { host: hostname, port } = splitHostPort(target.address, target.defaultPort ?? 50_000)
-  if (!target.tls) return Bun.connect({ hostname, port, socket })
-  const { ca, cert, key, serverName = hostname } = target.tls
-  const tls = {
+  const tls = target.tls && tlsOptions(target.tls, hostname)
+  if (target.proxy) return openTunnel({ proxy: target.proxy, hostname, port, tls, connected, handlers: socket })
+  return Bun.connect({ hostname, port, socket, ...(tls && { tls }) })
+}
+
+function tlsOptions({ ca, cert, key, serverName }: TlsOptions, hostname: string): Bun.TLSOptions {
+  const name = serverName ?? hostname
+  const options = {
     ...(ca !== undefined && { ca: ca as string }),
     ...(cert !== undefined && { cert: cert as string }),
     ...(key !== undefined && { key: relabelled(key) }),
     ALPNProtocols: Buffer.from('\x02h2'),
     minVersion: 0x0303, // TLS 1.2
     // An address is not a server name: none is sent then.
-    ...(!isIP(serverName) && { serverName }),
+    ...(!isIP(name) && { serverName: name }),
     // The server is verified below, with its whole certificate.
     rejectUnauthorized: false,
   }
-  return Bun.connect({ hostname, port, tls: tls as Bun.TLSOptions, socket })
+  return options as Bun.TLSOptions
 }
 
 /** The PEM label of Ed25519 keys in configurations is unknown to TLS libraries; its contents are PKCS #8. */

@@ -1,4 +1,4 @@
 import { rootCertificates } from 'node:tls'
 
-/** PEM of the public authorities, and of additional ones. */
-export const publicAuthorities = (more: string): string => (more === '' ? [...rootCertificates] : [...rootCertificates, more]).join('\n')
+/** PEM of the public authorities. */
+export const publicAuthorities = rootCertificates.join('\n')

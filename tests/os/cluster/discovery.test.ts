@@ -157,8 +157,8 @@ describe('nodes of a cluster', () => {
     const server = await serveTls({ host: '127.0.0.1', port: 0 }, { cert: own.crt, key: tlsKey(own.key) }, options)
     servers.push(server)
     const service = `127.0.0.1:${server.port}`
-    node('stranger', 9, service, { ca: publicAuthorities('') })
-    const roots = publicAuthorities(ca.crt)
+    node('stranger', 9, service, { ca: publicAuthorities })
+    const roots = `${publicAuthorities}\n${ca.crt}`
     const [a] = [node('a', 1, service, { ca: roots }), node('b', 2, service, { ca: roots })]
     await until(a, Member, `${secretName}-b`)
     expect(

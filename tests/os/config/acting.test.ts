@@ -205,7 +205,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'StaticHostConfig ': 'network.EtcFileController, which writes a file too',
   'TimeSyncConfig enabled': 'time.SyncController, which sets the clock',
   'TimeSyncConfig bootTimeout': 'time.SyncController, which sets the clock',
-  'TrustedRootsConfig ': 'read by the discovery client (secrets/trusted-roots.ts), and warned of',
+  'TrustedRootsConfig ': 'secrets.TrustedRootsController, which reads the file of the image too',
   'VolumeConfig mount.secure': 'read when EPHEMERAL is mounted at boot (lifecycle/boot.ts)',
 }
 

@@ -62,9 +62,9 @@ test('the API lists services with events oldest first, and does only what a serv
   await expect(call('ServiceRestart', { id: 'nope' })).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
 })
 
-test('the operator’s variables reach programs, documents over the old way', async () => {
+test('the operator’s variables reach programs: documents over the old way over the kernel command line', async () => {
   const { store, runtime } = machine()
-  runtime.register(configEnvironment)
+  runtime.register(configEnvironment('quiet talos.environment=HTTP_PROXY=http://10.0.0.9:3128 talos.environment=GODEBUG=x=1'))
   store.put(
     MachineConfig,
     'v1alpha1',
@@ -72,7 +72,7 @@ test('the operator’s variables reach programs, documents over the old way', as
   )
   runtime.start()
   await runtime.settled()
-  expect(programEnvironment(store)).toMatchObject({ A: 'new', HTTP_PROXY: 'http://p:1/?a=b' })
+  expect(programEnvironment(store)).toMatchObject({ A: 'new', HTTP_PROXY: 'http://p:1/?a=b', GODEBUG: 'x=1' })
   expect(programEnvironment(store).PATH).toContain('/usr/bin')
 })
 

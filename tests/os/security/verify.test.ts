@@ -78,7 +78,10 @@ const verifyFor = async (
   for (const [index, rule] of rules.entries())
     store.create(ImageVerificationRule, String(index).padStart(4, '0'), { skip: false, deny: false, ...rule })
   const context = { store, signal: gone, log: silent, roles: new Set(), peer, metadata: {} } as never
-  return (verifyImage().handle as unknown as (request: object, context: never) => Promise<object>)({ imageRef }, context)
+  return (verifyImage({ outbound: { fetch } }).handle as unknown as (request: object, context: never) => Promise<object>)(
+    { imageRef },
+    context,
+  )
 }
 const withKey = (key: { publicKey: KeyObject }): Partial<Rule> => ({ imagePattern: '**', publicKeyVerifier: { certificate: pem(key) } })
 

@@ -48,7 +48,7 @@ const settings = (url: string) =>
 test('a call becomes a span of its caller’s trace', async () => {
   const there = collector(200)
   const spans = new CallSpans()
-  spans.use(new TraceExporter(settings(there.url), { log: silent, scope, every: 1 }))
+  spans.use(new TraceExporter(settings(there.url), { outbound: { fetch }, log: silent, scope, every: 1 }))
   spans.ended(call({ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }), 'NotFound', 12.5)
   const [first] = await there.got(1)
   expect(first?.headers.get('x-key')).toBe('a b')
@@ -75,7 +75,7 @@ test('spans that a collector refuses are sent again, and the failure is logged o
   const there = collector(503, 429, 200)
   const messages: string[] = []
   const log = createLogger(({ message }) => messages.push(message))
-  const exporter = new TraceExporter(settings(there.url), { log, scope, every: 1, firstDelay: 1 })
+  const exporter = new TraceExporter(settings(there.url), { outbound: { fetch }, log, scope, every: 1, firstDelay: 1 })
   const spans = new CallSpans()
   spans.use(exporter)
   spans.ended(call(), 'OK', 1)
@@ -90,7 +90,7 @@ test('spans that a collector refuses are sent again, and the failure is logged o
 test('calls of untraced callers are not traced, and nothing is sent unless the operator enables it', () => {
   const spans = new CallSpans()
   const added: unknown[] = []
-  const exporter = new TraceExporter({ ...settings('http://127.0.0.1:1/'), ratio: 0 }, { log: silent, scope })
+  const exporter = new TraceExporter({ ...settings('http://127.0.0.1:1/'), ratio: 0 }, { outbound: { fetch }, log: silent, scope })
   exporter.add = (span) => void added.push(span)
   spans.use(exporter)
   spans.ended(call(), 'OK', 1)

@@ -15,7 +15,7 @@ import type { Environment } from '../sources/platform.ts'
 import { isWhole, type Search, search } from '../sources/search.ts'
 import { sourcesOf } from '../sources/sources.ts'
 
-type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events' | 'clouds'>
+type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events' | 'clouds' | 'outbound'>
 
 /**
  * Finds the configuration: first the one that was kept, then from source to source in the documented order, then from an operator
@@ -23,7 +23,7 @@ type Dependencies = Pick<Machine, 'kernel' | 'store' | 'events' | 'clouds'>
  * configuration are in force while the search goes on.
  */
 export const acquireConfig = (
-  { kernel, store, events, clouds }: Dependencies,
+  { kernel, store, events, clouds, outbound }: Dependencies,
   state: Pick<ConfigState, 'found' | 'restart'>,
   { environment = process.env as Environment, ...given }: Partial<Pick<Search, 'sleep' | 'limits'>> & { environment?: Environment } = {},
 ): Controller => {
@@ -50,7 +50,7 @@ export const acquireConfig = (
       }
       const present = configOf(config.get('v1alpha1'))
       if (present && isWhole(present)) return status.put(acquireId, {})
-      const sources = searched ? [] : sourcesOf({ kernel, store, clouds }, environment)
+      const sources = searched ? [] : sourcesOf({ kernel, store, clouds, outbound }, environment)
       if (sources.length === 0) {
         log.info('no machine configuration, waiting for one over the API')
         return maintenance.put('maintenance', {})

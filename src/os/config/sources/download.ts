@@ -3,18 +3,23 @@
 import type { Store } from '../../../cosi/store.ts'
 import { boundedBody } from '../../../wire/http/bounded-body.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
+import type { Outbound } from '../../outbound.ts'
 import { type Look, largestConfig } from './source.ts'
 import { fillVariables } from './variables.ts'
 
 /** Downloads a text after filling in its URL. Throws a one-line error; the caller retries. */
-export async function download(address: string, store: Store, { signal, log }: Look): Promise<string> {
+export async function download(
+  address: string,
+  { store, outbound }: { store: Store; outbound: Pick<Outbound, 'fetch'> },
+  { signal, log }: Look,
+): Promise<string> {
   const url = await fillVariables(address, store, signal)
   if (!(await hasAddress(store, signal))) throw new Error(`fetch "${withoutSecrets(url)}": the machine has no address in its network yet`)
   const shown = withoutSecrets(url)
   log.info('fetching machine configuration', { url: shown })
   let response: Response
   try {
-    response = await fetch(url, { signal, headers: { accept: 'application/yaml, text/yaml, */*' } })
+    response = await outbound.fetch(url, { signal, headers: { accept: 'application/yaml, text/yaml, */*' } })
   } catch (error) {
     throw new Error(`fetch "${shown}": ${signal.aborted ? 'no answer in time' : reason(error)}`)
   }

@@ -1,6 +1,7 @@
 /** The configuration from the platform, which the kernel command line or the environment names. */
 import type { Store } from '../../../cosi/store.ts'
 import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
+import type { Outbound } from '../../outbound.ts'
 import { diskLabel, readConfigDisk } from './config-disk.ts'
 import { download } from './download.ts'
 import type { Source } from './source.ts'
@@ -24,6 +25,7 @@ interface Dependencies {
   /** The kernel command line. */
   readonly commandLine?: string
   readonly clouds?: Clouds
+  readonly outbound: Pick<Outbound, 'fetch'>
 }
 
 /** A container's: `USERDATA` in its environment, base64 of YAML. */
@@ -40,7 +42,7 @@ export const containerPlatform = (environment: Environment): Source => ({
 
 /** A machine's: where `talos.config` points, else the platform's. */
 export function machinePlatform(
-  { kernel, store, commandLine = '', clouds = noClouds }: Dependencies,
+  { kernel, store, outbound, commandLine = '', clouds = noClouds }: Dependencies,
   parameters: readonly Parameter[],
   environment: Environment,
 ): Source {
@@ -56,7 +58,7 @@ export function machinePlatform(
       if (where === 'none') return undefined
       if (where === '' || where === 'guestinfo')
         return clouds.names.includes(name) ? clouds.userData(name, commandLine, look.signal) : undefined
-      return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, store, look)
+      return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, { store, outbound }, look)
     },
   }
 }

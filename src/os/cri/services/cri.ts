@@ -3,7 +3,7 @@ import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
 import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
-import { EtcFileStatus } from '../../files/resources/etc-file.ts'
+import { certificateBundle, EtcFileStatus } from '../../files/resources/etc-file.ts'
 import type { Mode } from '../../kernel.ts'
 import { networkConditions } from '../../network/public.ts'
 import type { ConfigRead } from '../config-read.ts'
@@ -11,9 +11,10 @@ import { criDaemon } from '../daemons.ts'
 import { programEnvironment } from '../service-environment.ts'
 
 /** Everything the daemon reads at its start must be written. */
-const configFiles = ['containerd.toml', 'conf.d/cri.toml', 'conf.d/base-spec.json', 'conf.d/hosts/_default/hosts.toml'].map(
-  (name) => `cri/${name}`,
-)
+const configFiles = [
+  ...['containerd.toml', 'conf.d/cri.toml', 'conf.d/base-spec.json', 'conf.d/hosts/_default/hosts.toml'].map((name) => `cri/${name}`),
+  certificateBundle,
+]
 
 const wait =
   (mode: Mode) =>

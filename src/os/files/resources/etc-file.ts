@@ -2,6 +2,9 @@ import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 import { integer } from '../../values.ts'
 
+/** The certificates of all trusted authorities, below /etc. */
+export const certificateBundle = 'ssl/certs/ca-certificates.crt'
+
 /** A desired file under /etc. */
 export const EtcFileSpec = defineResource({
   type: 'EtcFileSpecs.files.talos.dev',

@@ -32,7 +32,7 @@ export const kubeletFolders = [
 export const credentialProviders = '/usr/local/lib/kubelet/credentialproviders'
 
 /** Files of the node that the kubelet reads, if present. */
-const readFiles = ['/etc/hosts', '/etc/machine-id', '/etc/os-release', '/etc/resolv.conf', '/lib/modules', '/system/resolved']
+const readFiles = ['/etc/hosts', '/etc/machine-id', '/etc/os-release', '/etc/resolv.conf', '/etc/ssl', '/lib/modules', '/system/resolved']
 
 /** A mount that is made on the node, for the kubelet and everything else. */
 export interface NodeMount {

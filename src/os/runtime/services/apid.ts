@@ -42,9 +42,9 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
 })
 
 const inContainer = (machine: Machine): Runner =>
-  serviceContainer(machine, systemDaemon, systemRoot, ({ definition }) => ({
+  serviceContainer(machine, systemDaemon, systemRoot, ({ definition, store }) => ({
     args: ['/usr/bin/apid'],
-    env: daemonEnvironment(definition.cgroup),
+    env: daemonEnvironment(store, definition.cgroup),
     uid,
     readonlyRoot: true,
     mounts: [...hiddenMounts, ...sockets.map((folder) => bindMount(folder)), ...namesMounts(machine)],
@@ -53,9 +53,9 @@ const inContainer = (machine: Machine): Runner =>
 /** As confined as the container, but without its own process namespace: used while there is no containerd. */
 const asProcess = ({ spawn }: Machine): Runner =>
   program(
-    ({ definition }) => ({
+    ({ definition, store }) => ({
       argv: ['/usr/bin/apid'],
-      env: variables(daemonEnvironment(definition.cgroup)),
+      env: variables(daemonEnvironment(store, definition.cgroup)),
       uid,
       confined: true,
       view: {
@@ -69,9 +69,10 @@ const asProcess = ({ spawn }: Machine): Runner =>
 /** The devices that user-space programs expect in /dev. */
 const devices = ['null', 'zero', 'full', 'random', 'urandom'].map((name) => `/dev/${name}`)
 
-const variables = (words: readonly string[]) => Object.fromEntries(words.map((word) => word.split('=', 2) as [string, string]))
+const variables = (words: readonly string[]) =>
+  Object.fromEntries(words.map((word) => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]))
 
-/** The generated files for name resolution that exist in /etc by now. */
+/** The generated files for name resolution, and the trusted authorities, that exist in /etc by now. */
 function namesMounts({ kernel }: Machine) {
-  return ['/etc/hosts', '/etc/resolv.conf'].filter((path) => kernel.mount.mountAt(path)).map((path) => bindMount(path))
+  return ['/etc/hosts', '/etc/resolv.conf', '/etc/ssl'].filter((path) => kernel.mount.mountAt(path)).map((path) => bindMount(path))
 }

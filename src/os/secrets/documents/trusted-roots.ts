@@ -4,7 +4,8 @@ import { defineDocument } from '../../../document/kind.ts'
 /** More authorities that the node trusts. */
 export const TrustedRootsConfig = defineDocument({
   kind: 'TrustedRootsConfig',
-  description: 'More authorities that the node trusts.',
+  description:
+    'More authorities that the node trusts, besides the public ones: for pulls of images, downloads, discovery and the kubelet. Takes effect without a restart of the node.',
   nameKey: 'name',
   schema: section({
     name: described(text, 'The unique name of this document among those of its kind.'),
@@ -13,6 +14,5 @@ export const TrustedRootsConfig = defineDocument({
   rules({ name, certificates = '' }, report) {
     if (!name) report.error(['name'], 'a name is required')
     if (!certificates.includes('-----BEGIN CERTIFICATE-----')) report.error(['certificates'], 'certificates in PEM are required')
-    report.warning([], 'these authorities are trusted by the discovery client only, not by containerd, the kubelet and downloads')
   },
 })

@@ -24,9 +24,9 @@ export const trustdService = (machine: Machine): ServiceDefinition => ({
   async prepare() {
     machine.kernel.files.mkdirAll(sockets)
   },
-  runner: serviceContainer(machine, systemDaemon, systemRoot, ({ definition }) => ({
+  runner: serviceContainer(machine, systemDaemon, systemRoot, ({ definition, store }) => ({
     args: ['/usr/bin/trustd'],
-    env: daemonEnvironment(definition.cgroup),
+    env: daemonEnvironment(store, definition.cgroup),
     uid,
     readonlyRoot: true,
     mounts: [...hiddenMounts, bindMount(sockets)],

@@ -7,6 +7,7 @@ import { RpcError } from '../../../rpc/status.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
 import { credentialsOf } from '../../cri/public.ts'
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
+import type { Outbound } from '../../outbound.ts'
 import { ruleFor } from '../image-rules.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 import { signedBy, verifierKey } from '../signature.ts'
@@ -15,7 +16,7 @@ import { signedBy, verifierKey } from '../signature.ts'
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
 
 /** Judges an image by the operator's rules and, where a rule requires one, by its signature. */
-export const verifyImage = (): Method =>
+export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> }): Method =>
   unary('machine.ImageService/Verify', [...readers, 'os:image:verifier'], async ({ imageRef, credentials }, context) => {
     const { store } = context
     const reference = referenceOf(imageRef)
@@ -37,7 +38,7 @@ export const verifyImage = (): Method =>
     try {
       const key = verifierKey(spec.publicKeyVerifier.certificate)
       const { digest, found } = await checks.run(callerPlace(context), context.signal, async (signal) => {
-        const registry = registryOf(store, credentials, signal)
+        const registry = registryOf({ store, outbound }, credentials, signal)
         const digest = reference.digest ?? (await registry.manifest(reference)).digest
         return { digest, found: await signedBy(registry, reference, digest, key) }
       })
@@ -60,16 +61,24 @@ function referenceOf(text: string): Reference {
 }
 
 /** The registries of the machine configuration. Credentials that the caller sends replace those of the same host. */
-function registryOf(store: StoreView, brought: machine.ImageServiceCredentials | undefined, signal: AbortSignal): RemoteRegistry {
+function registryOf(
+  { store, outbound }: { store: StoreView; outbound: Pick<Outbound, 'fetch'> },
+  brought: machine.ImageServiceCredentials | undefined,
+  signal: AbortSignal,
+): RemoteRegistry {
   const { mirrors = {}, auths, tls = {} } = store.get(RegistryConfig, 'registries')?.spec ?? {}
   const known = credentialsOf(auths)
   const withTls = (host: RegistryHost): RegistryHost => {
     const given = tls[new URL(host.url).host]
     if (!given) return host
-    return { ...host, tls: { ...(given.ca && { ca: given.ca }), rejectUnauthorized: !given.insecureSkipVerify } }
+    return {
+      ...host,
+      tls: { ...(given.ca && { ca: Buffer.from(given.ca, 'base64').toString() }), rejectUnauthorized: !given.insecureSkipVerify },
+    }
   }
   return new RemoteRegistry({
     signal,
+    fetch: outbound.fetch,
     credentials: (host) => (brought?.host === host ? brought : known?.(host)),
     hosts(domain) {
       const mirror = mirrors[domain] ?? mirrors['*']

@@ -6,7 +6,7 @@ import { TraceExporter } from '../traces/exporter.ts'
 import { traceSettings } from '../traces/settings.ts'
 
 /** Exports traces of the machine API's calls while the operator's environment names a collector. */
-export const exportTraces = ({ calls, version, log }: Pick<Machine, 'calls' | 'version' | 'log'>): Controller => {
+export const exportTraces = ({ calls, version, log, outbound }: Pick<Machine, 'calls' | 'version' | 'log' | 'outbound'>): Controller => {
   let applied = ''
   return defineController({
     name: 'runtime.TraceExportController',
@@ -23,7 +23,7 @@ export const exportTraces = ({ calls, version, log }: Pick<Machine, 'calls' | 'v
       const text = JSON.stringify(whole ?? '')
       if (text === applied) return
       applied = text
-      calls.spans.use(whole && new TraceExporter(whole, { log, scope: { name: version.name, version: version.tag } }))
+      calls.spans.use(whole && new TraceExporter(whole, { log, outbound, scope: { name: version.name, version: version.tag } }))
     },
   })
 }

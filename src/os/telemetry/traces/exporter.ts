@@ -4,6 +4,7 @@
  */
 import type { Logger } from '../../../cosi/log.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import type { Outbound } from '../../outbound.ts'
 import { exportRequest } from './otlp.ts'
 import type { TraceSettings } from './settings.ts'
 import type { Span } from './span.ts'
@@ -20,6 +21,7 @@ const passing = new Set([429, 502, 503, 504])
 export interface ExporterDependencies {
   readonly log: Logger
   readonly scope: { readonly name: string; readonly version: string }
+  readonly outbound: Pick<Outbound, 'fetch'>
   readonly every?: number
   /** The first retry delay in milliseconds; it doubles with each failure. */
   readonly firstDelay?: number
@@ -87,7 +89,7 @@ export class TraceExporter {
   async #post(spans: readonly Span[]): Promise<'again' | undefined> {
     const { settings, dependencies } = this
     try {
-      const response = await fetch(settings.url, {
+      const response = await dependencies.outbound.fetch(settings.url, {
         method: 'POST',
         headers: { ...settings.headers, 'content-type': 'application/json' },
         body: JSON.stringify(exportRequest(spans, settings.resource, dependencies.scope)),

@@ -99,7 +99,7 @@ function machine({
     pauses.push(milliseconds)
     paused()
   }
-  const owner = { ...parts.machine, kernel, clouds: clouds({ ...kernel, store: parts.store } as never) } as never
+  const owner = { ...parts.machine, kernel, clouds: clouds({ ...kernel, store: parts.store } as never), outbound: { fetch } } as never
   const { state } = new ConfigApply(owner)
   runtime.register(acquireConfig(owner, state, { environment, sleep, limits: { ...defaultLimits, ...limits } }))
   runtime.start()

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parse } from 'yaml'
+import { certificateBundle, EtcFileStatus } from '../../../../src/os/files/resources/etc-file.ts'
 import { configKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-config.ts'
 import { startKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-service.ts'
 import { specKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-spec.ts'
@@ -13,6 +14,7 @@ import { NodeIP } from '../../../../src/os/k8s/resources/node-ip.ts'
 import { StaticPodServerStatus } from '../../../../src/os/k8s/resources/static-pod.ts'
 import { HostnameStatus } from '../../../../src/os/network/resources/hostname.ts'
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
+import { Environment } from '../../../../src/os/runtime/resources/environment.ts'
 import { KubeletSecret } from '../../../../src/os/secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../../../src/os/secrets/resources/kubernetes-root-secret.ts'
 import { splitUrl } from '../../../../src/os/url.ts'
@@ -142,6 +144,7 @@ async function kubeletStarted(ca = kubernetesCA()) {
     restart: async (id: string) => void done.push(`restart ${id}`),
   }
   const os = await kubeletOf(controlPlane())
+  os.store.put(EtcFileStatus, certificateBundle, { specVersion: '1' })
   os.runtime.register(startKubelet({ store: os.store, supervisor, service: () => ({}), kernel: { files } } as never, async () => {}))
   const trust = async (issuing: PemPair, ...accepted: PemPair[]) => {
     os.store.put(KubernetesRootSecret, 'k8s', {
@@ -170,6 +173,16 @@ async function kubeletStarted(ca = kubernetesCA()) {
 const clientFile = '/var/lib/kubelet/pki/kubelet-client-current.pem'
 const servingFile = '/var/lib/kubelet/pki/kubelet-server-current.pem'
 const kubeconfigFile = '/etc/kubernetes/kubeconfig-kubelet'
+
+test('the kubelet restarts with other trusted authorities or variables', async () => {
+  const { done, store, settled } = await kubeletStarted()
+  store.put(EtcFileStatus, certificateBundle, { specVersion: '2' })
+  await settled()
+  expect(done).toEqual(['load', 'start kubelet', 'restart kubelet'])
+  store.put(Environment, 'machined', { variables: ['HTTPS_PROXY=http://10.0.0.9:3128'] })
+  await settled()
+  expect(done).toEqual(['load', 'start kubelet', 'restart kubelet', 'restart kubelet'])
+})
 
 test("a control plane's kubelet has a certificate from the start; a changed name makes it a new one", async () => {
   const { files, done, ca, store, settled } = await kubeletStarted()

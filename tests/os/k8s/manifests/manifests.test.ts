@@ -86,7 +86,7 @@ test('extra manifests are named by priority; one that is broken holds up none of
   })
   const at = (name: string) => `http://127.0.0.1:${web.port}/${name}`
   const { store, settled, runtime } = machineWith(
-    [configExtraManifests, loadExtraManifests],
+    [configExtraManifests, loadExtraManifests({ outbound: { fetch } })],
     controlPlane(
       '',
       `extraManifestHeaders: {x-key: k}
@@ -116,7 +116,7 @@ test('headers of extra manifests are not sent to other hosts that a redirect lea
     return new Response('', { status: 302, headers: { location: request.url.endsWith('/a') ? '/own' : other.url.href } })
   })
   const { settled, runtime } = machineWith(
-    [configExtraManifests, loadExtraManifests],
+    [configExtraManifests, loadExtraManifests({ outbound: { fetch } })],
     controlPlane('', `extraManifestHeaders: {x-key: k}\nextraManifests: ['${web.url.href}a', '${web.url.href}b']`),
   )
   await settled()

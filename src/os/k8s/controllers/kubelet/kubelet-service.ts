@@ -3,7 +3,9 @@ import type { ServiceEvent } from '../../../../supervise/snapshot.ts'
 import type { Machine } from '../../../area.ts'
 import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
 import { contacts } from '../../../contacts.ts'
+import { certificateBundle, EtcFileStatus } from '../../../files/resources/etc-file.ts'
 import type { Mode } from '../../../kernel.ts'
+import { Environment } from '../../../runtime/resources/environment.ts'
 import { KubeletSecret } from '../../../secrets/resources/kubelet-secret.ts'
 import { KubernetesRootSecret } from '../../../secrets/resources/kubernetes-root-secret.ts'
 import { type AwaitedImage, awaitedImage, type PullImage, pullRepeatedly } from '../../component/awaited-image.ts'
@@ -17,6 +19,17 @@ import { StaticPod } from '../../resources/static-pod.ts'
 
 /** How often the kubelet's certificate is compared with the authorities in force. */
 const checkPeriod = 60_000
+
+const inputs = {
+  specs: weak(KubeletSpec, { id: 'kubelet' }),
+  config: weak(KubeletConfig, { id: 'kubelet' }),
+  secrets: weak(KubeletSecret, { id: 'kubelet' }),
+  roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+  pods: weak(StaticPod),
+  disk: weak(VolumeMountStatus, { id: mountId('/etc/kubernetes') }),
+  bundle: weak(EtcFileStatus, { id: certificateBundle }),
+  environment: weak(Environment, { id: 'machined' }),
+}
 
 /** What the controller uses of the machine. */
 type Dependencies = Pick<Machine, 'store' | 'supervisor' | 'service'> & { kernel: Pick<Machine['kernel'], 'files'> & { mode?: Mode } }
@@ -40,14 +53,7 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
     name: 'k8s.KubeletServiceController',
     contacts: contacts.controlPlane,
     starts: ['kubelet'],
-    inputs: {
-      specs: weak(KubeletSpec, { id: 'kubelet' }),
-      config: weak(KubeletConfig, { id: 'kubelet' }),
-      secrets: weak(KubeletSecret, { id: 'kubelet' }),
-      roots: weak(KubernetesRootSecret, { id: 'k8s' }),
-      pods: weak(StaticPod),
-      disk: weak(VolumeMountStatus, { id: mountId('/etc/kubernetes') }),
-    },
+    inputs,
     outputs: { status: shared(ComponentStatus) },
     start({ wake, signal }) {
       // A kubelet that cannot be started has no resource that would wake this controller.
@@ -55,14 +61,16 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       signal.addEventListener('abort', stop)
     },
     async reconcile(round) {
-      const { specs, config, secrets, roots, pods, disk, status, log, background, wakeIn } = round
+      const { specs, config, secrets, roots, pods, disk, bundle, environment, status, log, background, wakeIn } = round
       status.keep('kubelet')
       // On a machine of its own the folder can be written only once its disk is mounted.
       if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
       const spec = specs.get('kubelet')?.spec
       const secret = secrets.get('kubelet')?.spec
       const access = secret && bootstrapAccess(secret)
-      if (!spec || !access) return
+      // It reads the trusted authorities once, when it starts.
+      const trust = bundle.get(certificateBundle)?.spec.specVersion
+      if (!spec || !access || !trust) return
       const settings = config.get('kubelet')?.metadata.annotations[settingsAnnotation] ?? ''
       const key = Bun.hash(JSON.stringify([spec, access])).toString(36)
       if (started && started.spec !== key && started.image !== spec.image) {
@@ -82,7 +90,7 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       const waits = started !== undefined || pods.list().length === 0
       const root = roots.get('k8s')?.spec
       if (!(await certificate.ensure({ access, nodename: spec.expectedNodename, root, registers, waits }, round))) return
-      const current = `${key} ${certificate.replaced}`
+      const current = JSON.stringify([key, certificate.replaced, trust, environment.get('machined')?.spec.variables ?? []])
       if (started?.key === current) started = { ...started, settings }
       else {
         const after = supervisor.get('kubelet')?.events.at(-1)
