@@ -21,6 +21,7 @@ import type { Outbound } from './outbound.ts'
 import type { ApidPlace } from './runtime/apid-place.ts'
 import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
+import type { LogFiles } from './runtime/log-files.ts'
 import type { Calls } from './telemetry/calls.ts'
 
 /** One subject of the operating system: its resources, and its parts of a machine. */
@@ -65,6 +66,8 @@ export interface Machine {
   /** The most recent problem, for the console. */
   readonly problem: LastProblem
   readonly events: Events
+  /** Logs on the disk, and those of the start before. */
+  readonly logFiles: LogFiles
   readonly sequencer: Sequencer
   /** The order of what changes the installed system. */
   readonly systemChanges: SystemChanges

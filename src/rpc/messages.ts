@@ -1062,6 +1062,10 @@ export namespace ichor.v1 {
   export interface ExplainResponse {
     messages: ichor.v1.Explanation[]
   }
+  export interface PreviousLogRequest {
+    id: string
+    tailLines: number
+  }
   export interface Metrics {
     metadata?: common.Metadata
     text: string
@@ -2524,6 +2528,7 @@ export interface Methods {
   'ichor.v1.ConfigService/Show': { kind: 'unary'; request: ichor.v1.ShowRequest; reply: ichor.v1.ShowResponse }
   'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
   'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
+  'ichor.v1.LogService/Previous': { kind: 'server'; request: ichor.v1.PreviousLogRequest; reply: common.Data }
   'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.MetricsResponse }
   'ichor.v1.ReleaseService/Send': { kind: 'client'; request: ichor.v1.SendRequest; reply: ichor.v1.SendResponse }
   'ichor.v1.ReleaseService/Plan': { kind: 'server'; request: ichor.v1.PlanRequest; reply: ichor.v1.PlanResponse }

@@ -72,6 +72,11 @@ export class LogRing {
     }
   }
 
+  /** The retained bytes from an offset on, a former value of `end`. */
+  since(from: number): Uint8Array {
+    return this.#slice(Math.max(from, this.#start), this.#end)
+  }
+
   /** The retained bytes as text. */
   toString(): string {
     return new TextDecoder().decode(this.#slice(this.#start, this.#end))

@@ -19,6 +19,11 @@ export class Logs {
     return this.#rings.get(id)
   }
 
+  /** All logs with their names. */
+  entries(): Iterable<readonly [string, LogRing]> {
+    return this.#rings.entries()
+  }
+
   /** All names, sorted. */
   ids(): string[] {
     return [...this.#rings.keys()].sort()

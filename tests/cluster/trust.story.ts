@@ -8,6 +8,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, stat
 import { join } from 'node:path'
 import { fromBase64, newCA, signedBy } from '../../src/pki/certificate.ts'
 import { connectProxy } from '../os/connect-proxy.ts'
+import { servePart } from '../support/private-registry.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
 import { benchmark, buildKubeBench, exceptions, type KubeBench } from './kube-bench/kube-bench.ts'
 import { servePart } from './private-registry.ts'
@@ -153,7 +154,7 @@ describe('a private registry', () => {
   const apply = (document: object) => on(second, 'patch', 'mc', '-p', JSON.stringify({ apiVersion: 'v1alpha1', ...document }))
   const startOfInit = () => readFileSync(`/proc/${cluster.initOf(worker)}/stat`, 'utf8').split(' ')[21]
 
-  test("behind a company's authority is trusted as soon as the configuration says so, without a restart of the node", async () => {
+  test("behind a company's authority is trusted as soon as it is configured, without a restart of the node", async () => {
     const [name, started, pods] = [`${gateway}:${registry.port}/story/part:1`, startOfInit(), await podsOf(worker)]
     const refused = await pull(name)
     expect(refused.code).toBe(1)
@@ -187,6 +188,16 @@ describe('a private registry', () => {
     return items.map((pod) => [pod.metadata.name, ...restarts(pod)].join(' ')).sort()
   }
 })
+
+test('logs outlive a restart of the node', async () => {
+  const last = () => on(second, 'logs', 'kubelet', '--previous', '--tail', '1')
+  expect((await cluster.talosctl('-n', second, 'logs', 'kubelet', '--previous')).stderr).toContain('has nothing of the start before')
+  const line = (await on(second, 'logs', 'machined')).split('\n')[0] ?? ''
+  await on(second, 'reboot', '--wait')
+  expect(await on(second, 'logs', 'machined', '--previous')).toStartWith(`${line}\n`)
+  expect(await last()).toStartWith(`${second}: `)
+  expect(await on(second, 'logs', 'machined')).not.toContain(line)
+}, 120_000)
 
 describe('a rotation of both authorities', () => {
   const next = { os: '', k8s: '' }

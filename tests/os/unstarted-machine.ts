@@ -15,6 +15,7 @@ import { Outbound } from '../../src/os/outbound.ts'
 import { ApidPlace } from '../../src/os/runtime/apid-place.ts'
 import { Events } from '../../src/os/runtime/events.ts'
 import { LastProblem } from '../../src/os/runtime/last-problem.ts'
+import { LogFiles } from '../../src/os/runtime/log-files.ts'
 import { AuditLog } from '../../src/os/telemetry/audit/audit-log.ts'
 import { Calls } from '../../src/os/telemetry/calls.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
@@ -37,6 +38,7 @@ export function unstartedMachine(mode: Mode): Machine {
     apidPlace: new ApidPlace(supervisor, silent),
     problem: new LastProblem(),
     events,
+    logFiles: new LogFiles({ files: kernel.files, log: silent, logs: () => [] }),
     sequencer: new Sequencer(events, silent),
     systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log: silent }),

@@ -137,10 +137,10 @@ export function writeInto(path: string, text: string): void {
   })
 }
 
-/** Appends to a file, which is created when it does not exist. */
+/** Appends to a file, which is created when it does not exist. A link is not followed: pods may write to the folders of logs. */
 export function append(path: string, data: string | Uint8Array, { mode = 0o644 }: Ownership = {}): void {
   translated('append', path, () => {
-    const fd = openSync(path, 'a', mode)
+    const fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, mode)
     try {
       const bytes = typeof data === 'string' ? Buffer.from(data) : data
       for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)

@@ -115,7 +115,12 @@ export const reboot = (machine: Machine, { force = false, kexec = false } = {}):
 
 /** The final phase. */
 export function end(machine: Machine, reason: StopReason): Phase {
-  return { name: reason, tasks: [{ name: reason, run: () => machine.end(reason) }] }
+  const run = async () => {
+    // A disk is released by now; the folder of a container still is there.
+    await machine.logFiles.close()
+    machine.end(reason)
+  }
+  return { name: reason, tasks: [{ name: reason, run }] }
 }
 
 /** Milliseconds beyond the kubelet's own plan until it is stopped with what it has not ended. */

@@ -16,6 +16,7 @@ import { configEnvironment } from './controllers/environment.ts'
 import { observeKernelCmdline } from './controllers/kernel-cmdline.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
+import { persistLogs } from './controllers/log-persistence.ts'
 import { observeMachineStatus } from './controllers/machine-status.ts'
 import { reportMaintenance } from './controllers/maintenance.ts'
 import { observeMountStatus } from './controllers/mount-status.ts'
@@ -46,6 +47,7 @@ export const runtime: Area = {
       observeServices(machine),
       observeServicePids(machine),
       observeMountStatus,
+      persistLogs(machine),
       observeSbom(machine.kernel),
       configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
       configMaintenance,

@@ -22,6 +22,7 @@ import { Outbound } from '../../os/outbound.ts'
 import { ApidPlace } from '../../os/runtime/apid-place.ts'
 import { Events } from '../../os/runtime/events.ts'
 import { LastProblem } from '../../os/runtime/last-problem.ts'
+import { LogFiles } from '../../os/runtime/log-files.ts'
 import { isVerbose } from '../../os/runtime/verbosity.ts'
 import { trustedRoots } from '../../os/secrets/trusted-roots.ts'
 import { auditFile } from '../../os/telemetry/audit/audit-file.ts'
@@ -83,6 +84,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     problem,
     spawn,
     events,
+    logFiles: new LogFiles({ files: kernel.files, log, logs: () => logs.entries() }),
     sequencer: new Sequencer(events, log, phaseLog(kernel)),
     systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log }),

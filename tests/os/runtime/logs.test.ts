@@ -42,7 +42,9 @@ const listed = [
 /** What `logs -k` reads of the pod's container. */
 async function read(id = 'default/web:nginx'): Promise<string> {
   const supervisor = new Supervisor({ store: new Store() })
-  const logs = logMethods({ supervisor, kernel: { files } as never }, async () => listed).find(({ path }) => path.endsWith('/Logs'))!
+  const logs = logMethods({ supervisor, logFiles: {} as never, kernel: { files } as never }, async () => listed).find(({ path }) =>
+    path.endsWith('/Logs'),
+  )!
   const request = { namespace: 'k8s.io', driver: 1, id, follow: false, tailLines: -1 }
   const replies = logs.handle(request as never, { signal: new AbortController().signal } as never) as AsyncIterable<{ bytes: Uint8Array }>
   return Buffer.concat((await Array.fromAsync(replies)).map(({ bytes }) => bytes)).toString()

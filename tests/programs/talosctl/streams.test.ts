@@ -46,6 +46,17 @@ test('the requested logs follow the flags', async () => {
   ])
 })
 
+test('the log of the start before is a method of its own, and not followed', async () => {
+  const requests: unknown[] = []
+  const method = serverStream('ichor.v1.LogService/Previous', admins, async function* (request) {
+    requests.push(request)
+    yield { bytes: Buffer.from('last words\n') }
+  })
+  expect((await talosctl([method], ['logs', 'kubelet', '--previous', '--tail', '1'])).stdout).toBe(`${node}: last words\n`)
+  expect(requests).toEqual([{ id: 'kubelet', tailLines: 1 }])
+  expect((await talosctl([method], ['logs', 'kubelet', '--previous', '-f'])).code).toBe(1)
+})
+
 test('one of several nodes failing is reported while the others go on', async () => {
   const method = serverStream('machine.MachineService/Logs', admins, async function* () {
     yield { metadata: { hostname: '10.6.0.3', error: 'rpc error: code = Unavailable desc = gone', status: { code: 14, message: 'gone' } } }

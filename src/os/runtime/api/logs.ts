@@ -12,12 +12,12 @@ const podLogs = '/var/log/pods'
 const kernelLog = 'kernel'
 
 /** Where logs come from. */
-interface LogSources extends Pick<Machine, 'supervisor'> {
+interface LogSources extends Pick<Machine, 'supervisor' | 'logFiles'> {
   readonly kernel: Pick<Kernel, 'files' | 'kmsg' | 'time'>
 }
 
 /** Logs of services, from memory, and of pods' containers, from their files. */
-export function logMethods({ supervisor, kernel }: LogSources, containers: typeof listContainers = listContainers): Method[] {
+export function logMethods({ supervisor, kernel, logFiles }: LogSources, containers: typeof listContainers = listContainers): Method[] {
   return [
     unary('machine.MachineService/LogsContainers', readers, () => ({ messages: [{ ids: [...supervisor.logs.ids(), kernelLog].sort() }] })),
     serverStream('machine.MachineService/Logs', readers, async function* (request, { signal }) {
@@ -26,8 +26,13 @@ export function logMethods({ supervisor, kernel }: LogSources, containers: typeo
       // A pod that mounts /var/log can create links there.
       const source = pods
         ? followFile(kernel, podLog(kernel, await containers('k8s.io', common.ContainerDriver.CRI), request.id), query, { below: podLogs })
-        : ownLog({ supervisor, kernel }, request.id, query)
+        : ownLog({ supervisor, kernel, logFiles }, request.id, query)
       for await (const bytes of source) yield { bytes }
+    }),
+    serverStream('ichor.v1.LogService/Previous', readers, async function* ({ id, tailLines }) {
+      const log = logFiles.previous(id)
+      if (!log) throw new RpcError('NotFound', `log "${id}" has nothing of the start before this one`)
+      for (const bytes of log.read(tailLines)) yield { bytes }
     }),
   ]
 }

@@ -10,6 +10,7 @@ import { NodePaint } from '../../output/node-paint.ts'
 
 interface LogsOptions extends ContainerOptions {
   follow?: boolean
+  previous?: boolean
   tail: number
 }
 
@@ -21,6 +22,7 @@ export const logs = (io: Io, cluster: Cluster) =>
     .option('-f, --follow', 'go on with new lines until interrupted')
     .option('-k, --kubernetes', 'a container that Kubernetes runs')
     .option('--tail <lines>', 'only the last lines; -1 is all', integer(-1), -1)
+    .addOption(new Option('-p, --previous', 'the log of the start of the node before this one').conflicts(['follow', 'kubernetes']))
     .addOption(new Option('--use-cri').hideHelp())
     .action((id: string, options: LogsOptions) => runLogs(io, cluster, id, options))
 
@@ -30,10 +32,9 @@ export async function runLogs(io: Io, cluster: Cluster, id: string, options: Log
   const peer = await cluster.peer()
   const pieces = new Map<string, { decoder: TextDecoder; rest: string }>()
   const failed = (_: string, error: Error) => io.stderr.write(`ERROR: ${describe(error)}\n`)
-  const request = { ...containerScope(options), id, follow: options.follow === true, tailLines: options.tail }
   const print = (node: string, lines: string[]) => io.stdout.write(lines.map((line) => `${names.paint(node)}: ${line}\n`).join(''))
   try {
-    for await (const data of cluster.stream('machine.MachineService/Logs', request, { failed })) {
+    for await (const data of opened(cluster, id, options, { failed })) {
       const node = cluster.nodeOf(data, peer)
       const piece = pieces.get(node) ?? { decoder: new TextDecoder(), rest: '' }
       pieces.set(node, piece)
@@ -47,4 +48,11 @@ export async function runLogs(io: Io, cluster: Cluster, id: string, options: Log
   } finally {
     for (const [node, { rest }] of pieces) if (rest) print(node, [rest])
   }
+}
+
+function opened(cluster: Cluster, id: string, options: LogsOptions, handlers: { failed(node: string, error: Error): void }) {
+  const tailLines = options.tail
+  if (options.previous) return cluster.stream('ichor.v1.LogService/Previous', { id, tailLines }, handlers)
+  const request = { ...containerScope(options), id, follow: options.follow === true, tailLines }
+  return cluster.stream('machine.MachineService/Logs', request, handlers)
 }

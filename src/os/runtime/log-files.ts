@@ -1,0 +1,166 @@
+/**
+ * Logs on the disk: what is written to a log in memory is appended to `/var/log/<id>.log`. A file is renamed to `<id>.log.1` once
+ * it is large, so two of them hold the last 5 to 10 MiB. An index holds where the output of each start begins, so that the log of
+ * the start before can be read when the machine is back.
+ */
+import * as v from 'valibot'
+import type { Logger } from '../../cosi/log.ts'
+import { LogRing } from '../../supervise/log-ring.ts'
+import type { Kernel } from '../kernel.ts'
+
+type Files = Pick<Kernel['files'], 'append' | 'exists' | 'lstatIfThere' | 'move' | 'readTextIfThere' | 'writeAtomic' | 'openHandle'>
+
+/** Logs whose files are kept elsewhere, by `telemetry/audit/audit-file.ts`. */
+const kept = new Set(['audit', 'audit-reads'])
+/** An id that is a file name. */
+const fileName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+/** Bytes after which a file is renamed. */
+const largest = 5 << 20
+/** Bytes that a log may hold back: well below the capacity of a log in memory. */
+const mostHeldBack = 128 * 1024
+const mode = 0o640
+const piece = 64 * 1024
+
+/** Where the output of a start begins: the file, by its inode, and the offset in it. */
+const place = v.object({ ino: v.number(), offset: v.number() })
+type Place = v.InferOutput<typeof place>
+const index = v.record(v.string(), place)
+
+/** What the files are written with. */
+interface Dependencies {
+  readonly files: Files
+  readonly log: Logger
+  /** The logs in memory, by name. */
+  logs(): Iterable<readonly [string, LogRing]>
+}
+
+/** The files of all logs. */
+export class LogFiles {
+  /** The kernel's log, which is in no log of a service. */
+  readonly kernel = new LogRing()
+  readonly #dependencies: Dependencies
+  readonly #folder: string
+  readonly #written = new Map<string, number>()
+  /** Where this start and the one before begin; undefined while there is no disk. */
+  #starts: { own: Map<string, Place>; before: Readonly<Record<string, Place>> } | undefined
+  #open = false
+  #reported = false
+
+  constructor(dependencies: Dependencies, folder = '/var/log') {
+    this.#dependencies = dependencies
+    this.#folder = folder
+  }
+
+  /** Begins to write; the folder exists from now on. */
+  open(): void {
+    this.#open = true
+    this.#starts ??= { own: new Map(), before: this.#readIndex() }
+  }
+
+  /** Writes what is left, and nothing any more until `open`. */
+  async close(): Promise<void> {
+    if (!this.#open) return
+    await this.flush()
+    this.#open = false
+  }
+
+  /** Appends what was logged since the last time; with `large`, only of logs that hold back much. */
+  async flush({ large = false } = {}): Promise<void> {
+    const starts = this.#starts
+    if (!this.#open || !starts) return
+    const begun = starts.own.size
+    let problem: unknown
+    const attempt = async (work: () => void | Promise<void>) => {
+      try {
+        await work()
+      } catch (error) {
+        problem = error
+      }
+    }
+    for (const [id, ring] of [...this.#dependencies.logs(), ['kernel', this.kernel] as const]) {
+      const from = this.#written.get(id) ?? 0
+      if (kept.has(id) || !fileName.test(id) || ring.end === from || (large && ring.end - from < mostHeldBack)) continue
+      await attempt(() => {
+        this.#append(id, ring.since(from), starts.own)
+        this.#written.set(id, ring.end)
+      })
+    }
+    if (starts.own.size > begun) await attempt(() => this.#writeIndex(Object.fromEntries(starts.own)))
+    // Tried again with the next lines; a full disk is reported once.
+    if (problem && !this.#reported) this.#dependencies.log.warn('write logs to disk failed', { error: problem })
+    this.#reported = problem !== undefined
+  }
+
+  /** The log of the start before, in pieces; undefined when there is none. */
+  previous(id: string): { read(tailLines: number): Generator<Uint8Array> } | undefined {
+    const starts = this.#starts
+    const from = fileName.test(id) ? starts?.before[id] : undefined
+    if (!starts || !from) return undefined
+    return { read: (tailLines) => lastLines([...this.#piecesBetween(id, from, starts.own.get(id))], tailLines) }
+  }
+
+  #path(id: string): string {
+    return `${this.#folder}/${id}.log`
+  }
+
+  #append(id: string, bytes: Uint8Array, own: Map<string, Place>): void {
+    const { files } = this.#dependencies
+    const path = this.#path(id)
+    if ((files.lstatIfThere(path)?.size ?? 0) >= largest) files.move(path, `${path}.1`)
+    if (!files.exists(path)) files.append(path, '', { mode })
+    const { ino = 0, size = 0 } = files.lstatIfThere(path) ?? {}
+    if (!own.has(id)) own.set(id, { ino, offset: size })
+    files.append(path, bytes, { mode })
+  }
+
+  /** From one place to another, which may be in the next file; to the end when the other is not there. */
+  *#piecesBetween(id: string, from: Place, to: Place | undefined): Generator<Uint8Array> {
+    const { files } = this.#dependencies
+    // Older first; what was renamed away twice is gone.
+    const present = [`${this.#path(id)}.1`, this.#path(id)].flatMap((path) => {
+      const ino = files.lstatIfThere(path)?.ino
+      return ino === undefined ? [] : [{ path, ino }]
+    })
+    const first = present.findIndex(({ ino }) => ino === from.ino)
+    for (const [at, { path, ino }] of present.entries()) {
+      if (at < first) continue
+      const handle = files.openHandle(path, { below: this.#folder })
+      try {
+        const end = ino === to?.ino ? to.offset : handle.size()
+        for (let offset = at === first ? from.offset : 0; offset < end; offset += piece)
+          yield handle.read(offset, Math.min(piece, end - offset))
+      } finally {
+        handle.close()
+      }
+      if (ino === to?.ino) return
+    }
+  }
+
+  get #indexPath(): string {
+    return `${this.#folder}/.starts.json`
+  }
+
+  #readIndex(): Record<string, Place> {
+    const { files, log } = this.#dependencies
+    try {
+      const text = files.readTextIfThere(this.#indexPath)
+      return text === undefined ? {} : v.parse(index, JSON.parse(text))
+    } catch (error) {
+      log.warn('index of logs damaged, logs of the last start cannot be read', { path: this.#indexPath, error })
+      return {}
+    }
+  }
+
+  #writeIndex(places: Record<string, Place>): Promise<void> {
+    return this.#dependencies.files.writeAtomic(this.#indexPath, JSON.stringify(places), { mode })
+  }
+}
+
+/** The last so many lines; all of them when the number is negative. */
+function* lastLines(pieces: readonly Uint8Array[], lines: number): Generator<Uint8Array> {
+  if (lines < 0) return yield* pieces
+  const all = Buffer.concat(pieces)
+  let at = all.length
+  for (let left = lines; left > 0 && at > 0; left--) at = all.lastIndexOf(10, at - 2) + 1
+  if (at < all.length) yield all.subarray(at)
+}
