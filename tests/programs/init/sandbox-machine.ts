@@ -71,7 +71,8 @@ export const startMachine = (
       put('usr/lib/modules/6.18.0/modules.builtin', 'kernel/fs/ext4/ext4.ko\n')
       put('usr/share/ichor/hot-plug-modules', 'fuse\n')
       // What generated files are mounted over.
-      for (const name of ['hosts', 'resolv.conf', 'hostname', 'machine-id', 'localtime']) put(`etc/${name}`, '')
+      for (const name of ['hosts', 'resolv.conf', 'hostname', 'machine-id', 'localtime', 'ssl/certs/ca-certificates.crt'])
+        put(`etc/${name}`, '')
       for (const folder of ['etc/cri', 'opt', 'etc/cni', 'etc/kubernetes', 'usr/libexec/kubernetes', 'usr/local', 'dev'])
         mkdirSync(join(root, folder), { recursive: true })
       if (given) put('usr/local/etc/talos/config.yaml', given)
