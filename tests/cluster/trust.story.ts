@@ -11,7 +11,6 @@ import { connectProxy } from '../os/connect-proxy.ts'
 import { servePart } from '../support/private-registry.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
 import { benchmark, buildKubeBench, exceptions, type KubeBench } from './kube-bench/kube-bench.ts'
-import { servePart } from './private-registry.ts'
 
 const cluster = new TestCluster('trust')
 const [first, second] = ['10.68.0.2', '10.68.0.3']

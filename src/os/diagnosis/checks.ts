@@ -68,7 +68,9 @@ function handshakeError(port: number, signal: AbortSignal): Promise<string | und
   signal.addEventListener('abort', abort)
   const opened: { end(): void }[] = []
   const socket: Bun.SocketHandler<undefined> = {
-    open: (connection) => void opened.push(connection),
+    open(connection) {
+      opened.push(connection)
+    },
     // Its certificate is not looked at, so an untrusted one is no error.
     handshake: (_, success, error) => resolve(success ? undefined : (error?.message ?? 'the handshake failed')),
     data() {},
