@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { stringify } from 'yaml'
+import { kubeYaml } from '../../../kube/yaml.ts'
 
 /** The name of a secretbox key by its content: the same on every node and at every time, unlike that of its place. */
 const nameOf = (secret: string): string => `key-${createHash('sha256').update(Buffer.from(secret, 'base64')).digest('hex').slice(0, 12)}`
@@ -24,12 +24,9 @@ export function encryptionConfiguration(
     ...(aesCBCEncryptionSecret ? [{ aescbc: { keys: [key('key1', aesCBCEncryptionSecret)] } }] : []),
     { identity: {} },
   ]
-  return stringify(
-    {
-      apiVersion: 'apiserver.config.k8s.io/v1',
-      kind: 'EncryptionConfiguration',
-      resources: [{ resources: ['secrets'], providers }],
-    },
-    { aliasDuplicateObjects: false },
-  )
+  return kubeYaml({
+    apiVersion: 'apiserver.config.k8s.io/v1',
+    kind: 'EncryptionConfiguration',
+    resources: [{ resources: ['secrets'], providers }],
+  })
 }

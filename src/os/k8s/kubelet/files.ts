@@ -1,8 +1,9 @@
 /** The files the kubelet is started with, and those that its previous run has left. */
-import { stringify } from 'yaml'
+
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { formatKubeconfig, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import type { KubeAccess } from '../../../kube/transport.ts'
+import { kubeYaml } from '../../../kube/yaml.ts'
 import { newCertificate, parseCertificates, signedBy, year } from '../../../pki/certificate.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { KubeletSecret } from '../../secrets/resources/kubelet-secret.ts'
@@ -48,11 +49,11 @@ export async function writeKubeletFiles(files: KubeletFileSystem, spec: SpecOf<t
   const write = async (path: string, content: string) => {
     if (files.readTextIfThere(path) !== content) await files.writeAtomic(path, content, { mode: 0o600 })
   }
-  await write('/etc/kubernetes/kubelet.yaml', stringify(spec.config))
+  await write('/etc/kubernetes/kubelet.yaml', kubeYaml(spec.config))
   await write('/etc/kubernetes/pki/ca.crt', access.ca)
   await write('/etc/kubernetes/bootstrap-kubeconfig', bootstrapKubeconfig(access))
   if (spec.credentialProviderConfig) {
-    const content = stringify({
+    const content = kubeYaml({
       apiVersion: 'kubelet.config.k8s.io/v1',
       kind: 'CredentialProviderConfig',
       ...spec.credentialProviderConfig,

@@ -125,6 +125,15 @@ test('programs that give credentials have a configuration that only root reads, 
   expect(files.contents.has(file)).toBe(false)
 })
 
+test('strings are quoted in the configuration file, also those that look like something else', async () => {
+  const files = memoryFiles()
+  const registerWithTaints = ['yes', 'off', '1:30', '0o17', 'plain'].map((value) => ({ key: 'k', value, effect: 'NoSchedule' }))
+  await writeKubeletFiles(files, { image: '', config: { registerWithTaints } }, { server: 'https://10.0.0.1:6443', ca: 'ca', token: 't' })
+  const written = files.contents.get('/etc/kubernetes/kubelet.yaml') ?? ''
+  expect(written.match(/value: .*/g)).toEqual(['value: "yes"', 'value: "off"', 'value: "1:30"', 'value: "0o17"', 'value: "plain"'])
+  expect(written).not.toContain('%YAML')
+})
+
 test('names become what Kubernetes lets a node be called', () => {
   expect(asNodename('Foo_Bar.x-')).toBe('foo-bar.x')
 })

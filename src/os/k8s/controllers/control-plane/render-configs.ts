@@ -1,6 +1,6 @@
-import { stringify } from 'yaml'
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import { isObject } from '../../../../document/is-object.ts'
+import { kubeYaml } from '../../../../kube/yaml.ts'
 import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
 import type { Mode } from '../../../kernel.ts'
 import { auditFolder, configFolder, controlPlane, secretsFolder } from '../../control-plane/arguments.ts'
@@ -36,16 +36,16 @@ export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode 
       await renderFiles(files, configFolder('kube-apiserver'), api, [
         {
           name: 'admission-control-config.yaml',
-          content: stringify({
+          content: kubeYaml({
             apiVersion: 'apiserver.config.k8s.io/v1',
             kind: 'AdmissionConfiguration',
             plugins: admission.spec.config.map(({ name, configuration }) => ({ name, configuration })),
           }),
         },
-        { name: 'auditpolicy.yaml', content: stringify(policy.spec.config) },
+        { name: 'auditpolicy.yaml', content: kubeYaml(policy.spec.config) },
         {
           name: 'authorization-config.yaml',
-          content: stringify({
+          content: kubeYaml({
             apiVersion: 'apiserver.config.k8s.io/v1',
             kind: 'AuthorizationConfiguration',
             authorizers: authorization.spec.config.map(({ type, name, webhook }) => ({
@@ -57,7 +57,7 @@ export const renderConfigs = ({ files, mode }: { files: FileWriter; mode?: Mode 
         },
       ])
       await renderFiles(files, configFolder('kube-scheduler'), controlPlane['kube-scheduler'].uid, [
-        { name: 'scheduler-config.yaml', content: stringify(schedulerConfiguration(scheduler.spec.config)) },
+        { name: 'scheduler-config.yaml', content: kubeYaml(schedulerConfiguration(scheduler.spec.config)) },
       ])
       // The API server restarts when its files change; the scheduler's pod has a version of its own.
       const version = [admission, policy, authorization].reduce((sum, { metadata }) => sum + metadata.version, 0)
