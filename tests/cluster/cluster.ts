@@ -133,6 +133,15 @@ export class TestCluster {
     return { code, stdout, stderr }
   }
 
+  /** Queries a name server, from the network of a node, for the addresses of a name; they are the output of the command. */
+  async lookUp(node: string, server: string, name: string): Promise<CommandResult> {
+    const script = `const { Resolver } = require('node:dns').promises
+      const resolver = new Resolver({ timeout: 2000, tries: 1 })
+      resolver.setServers(['${server}'])
+      console.log(await resolver.resolve4('${name}'))`
+    return await this.inNetworkOf(this.initOf(node), script)
+  }
+
   /** What of this cluster is on the host. */
   traces(): Traces {
     return traces(this.state, this.name)

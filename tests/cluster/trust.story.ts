@@ -211,11 +211,7 @@ describe('a rotation of both authorities', () => {
     })
     for (const { status } of items)
       await eventually(async () => {
-        const script = `const { Resolver } = require('node:dns').promises
-          const resolver = new Resolver({ timeout: 2000, tries: 1 })
-          resolver.setServers(['${status.podIP}'])
-          console.log(await resolver.resolve4('afterwards.default.svc.cluster.local'))`
-        expect(succeeded(await cluster.inNetworkOf(cluster.initOf(controlPlane), script)).stdout).toContain('10.')
+        expect(succeeded(await cluster.lookUp(controlPlane, status.podIP!, 'afterwards.default.svc.cluster.local')).stdout).toContain('10.')
       }, 60)
   })
 
