@@ -37,7 +37,7 @@ var programs = map[string]func(){
 	"kube-proxy":              func() { run(proxy.NewProxyCommand()) },
 	"etcd":                    func() { etcdmain.Main(os.Args) },
 	"coredns":                 coremain.Run,
-	"etcdutl":                 restoreSnapshot,
+	"etcdutl":                 etcdutl,
 	"flanneld":                runFlannel,
 }
 
