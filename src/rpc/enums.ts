@@ -158,6 +158,20 @@ export const grpc = {
 
 export const ichor = {
   v1: {
+    EtcdBackup: {
+      State: {
+        UNCHECKED: 0,
+        INTACT: 1,
+        DAMAGED: 2,
+      },
+    },
+    EtcdBackupEvent: {
+      Action: {
+        STORED: 0,
+        FAILED: 1,
+        DELETED: 2,
+      },
+    },
     EtcdUpkeepEvent: {
       Action: {
         DEFRAGMENTED: 0,

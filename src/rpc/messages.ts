@@ -820,6 +820,15 @@ export namespace etcdserverpb {
     succeeded: boolean
     responses: etcdserverpb.ResponseOp[]
   }
+  export interface HashKVRequest {
+    revision: number
+  }
+  export interface HashKVResponse {
+    header?: etcdserverpb.ResponseHeader
+    hash: number
+    compactRevision: number
+    hashRevision: number
+  }
   export type SnapshotRequest = Record<never, never>
   export interface SnapshotResponse {
     header?: etcdserverpb.ResponseHeader
@@ -1029,6 +1038,62 @@ export namespace ichor.v1 {
     force: boolean
     noConfirm: boolean
     reconnects: boolean
+  }
+  export interface EtcdBackup {
+    target: string
+    name: string
+    taken?: google.protobuf.Timestamp
+    revision: number
+    size: number
+    state: number
+  }
+  export interface EtcdBackupTargetError {
+    target: string
+    message: string
+  }
+  export interface EtcdBackupList {
+    metadata?: common.Metadata
+    backups: ichor.v1.EtcdBackup[]
+    errors: ichor.v1.EtcdBackupTargetError[]
+    foreign: string[]
+  }
+  export interface EtcdBackupListResponse {
+    messages: ichor.v1.EtcdBackupList[]
+  }
+  export interface EtcdBackupCreate {
+    metadata?: common.Metadata
+    name: string
+    revision: number
+    keys: number
+    size: number
+    targets: string[]
+    errors: ichor.v1.EtcdBackupTargetError[]
+  }
+  export interface EtcdBackupCreateResponse {
+    messages: ichor.v1.EtcdBackupCreate[]
+  }
+  export interface EtcdBackupFetchRequest {
+    name: string
+    decrypt: boolean
+  }
+  export interface EtcdDiscardRequest {
+    dryRun: boolean
+  }
+  export interface EtcdDiscard {
+    metadata?: common.Metadata
+    data: boolean
+    size: number
+    movedTo: string
+  }
+  export interface EtcdDiscardResponse {
+    messages: ichor.v1.EtcdDiscard[]
+  }
+  export interface EtcdBackupEvent {
+    action: number
+    name: string
+    target: string
+    size: number
+    error: string
   }
   export interface EtcdUpkeepEvent {
     action: number
@@ -2517,6 +2582,7 @@ export interface Methods {
   'etcdserverpb.Maintenance/Alarm': { kind: 'unary'; request: etcdserverpb.AlarmRequest; reply: etcdserverpb.AlarmResponse }
   'etcdserverpb.Maintenance/Status': { kind: 'unary'; request: etcdserverpb.StatusRequest; reply: etcdserverpb.StatusResponse }
   'etcdserverpb.Maintenance/Defragment': { kind: 'unary'; request: etcdserverpb.DefragmentRequest; reply: etcdserverpb.DefragmentResponse }
+  'etcdserverpb.Maintenance/HashKV': { kind: 'unary'; request: etcdserverpb.HashKVRequest; reply: etcdserverpb.HashKVResponse }
   'etcdserverpb.Maintenance/Snapshot': { kind: 'server'; request: etcdserverpb.SnapshotRequest; reply: etcdserverpb.SnapshotResponse }
   'etcdserverpb.Maintenance/MoveLeader': { kind: 'unary'; request: etcdserverpb.MoveLeaderRequest; reply: etcdserverpb.MoveLeaderResponse }
   'etcdserverpb.Maintenance/Downgrade': { kind: 'unary'; request: etcdserverpb.DowngradeRequest; reply: etcdserverpb.DowngradeResponse }
@@ -2527,6 +2593,10 @@ export interface Methods {
   'ichor.v1.ConfigService/History': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.HistoryResponse }
   'ichor.v1.ConfigService/Show': { kind: 'unary'; request: ichor.v1.ShowRequest; reply: ichor.v1.ShowResponse }
   'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
+  'ichor.v1.EtcdBackupService/List': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.EtcdBackupListResponse }
+  'ichor.v1.EtcdBackupService/Create': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.EtcdBackupCreateResponse }
+  'ichor.v1.EtcdBackupService/Fetch': { kind: 'server'; request: ichor.v1.EtcdBackupFetchRequest; reply: common.Data }
+  'ichor.v1.EtcdBackupService/Discard': { kind: 'unary'; request: ichor.v1.EtcdDiscardRequest; reply: ichor.v1.EtcdDiscardResponse }
   'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
   'ichor.v1.LogService/Previous': { kind: 'server'; request: ichor.v1.PreviousLogRequest; reply: common.Data }
   'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.MetricsResponse }

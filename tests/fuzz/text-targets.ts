@@ -1,6 +1,7 @@
 /** Parsers of texts that others wrote: configurations, manifests, metadata of platforms, expressions, names. */
 import { zstdCompressSync } from 'node:zlib'
 import { CelEnvironment } from '../../src/document/cel/environment.ts'
+import { parseSchedule } from '../../src/document/cron.ts'
 import { parsePatch } from '../../src/document/patch/patch.ts'
 import { parseByteSize } from '../../src/document/quantity.ts'
 import { parseManifest as parseObjects } from '../../src/kube/object.ts'
@@ -19,6 +20,8 @@ import { readNetworkConfig } from '../../src/os/network/platform/providers/noclo
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
 import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
+import { parseHeader } from '../../src/wire/age/header.ts'
+import { parseIdentityFile, parseRecipient } from '../../src/wire/age/keys.ts'
 import { parseCommandLine } from '../../src/wire/command-line.ts'
 import { parseDuration } from '../../src/wire/duration.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
@@ -48,6 +51,10 @@ const affiliate = {
 } as unknown as Parameters<typeof writeAffiliate>[1]
 
 const slot = { version: 'v1.13.100', rootHash: '0'.repeat(64), image: '0'.repeat(16) }
+
+const ageIdentity = 'AGE-SECRET-KEY-1N9JEPW6DWJ0ZQUDX63F5A03GX8QUW7PXDE39N8UYF82VZ9PC8UFS3M7XA9'
+const ageRecipient = 'age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z'
+const ageHeader = `age-encryption.org/v1\n-> X25519 ${'A'.repeat(43)}\n${'A'.repeat(43)}\n-> grease\n${'A'.repeat(64)}\n\n--- ${'A'.repeat(43)}\n`
 
 /** A parser that refuses by giving nothing did so. */
 class Nothing extends Error {
@@ -89,6 +96,11 @@ export const textTargets: Record<string, Target> = {
     (text) => expressions.condition(text)({ disk: { size: 1, model: 'x', links: ['a', 'b'] }, system_disk: true, c: 1 }),
   ),
   quantities: texts(['1h30m', '1.5GiB', '100'], [], (text) => [parseByteSize(text), parseDuration(text)]),
+  schedules: texts(['0 */6 * * 1-5', '@every 90m', '5,10-20/3 0 29 2 *'], [], (text) => parseSchedule(text)?.next(new Date(0))),
+  'keys of age': texts([ageRecipient, `# created: today\n${ageIdentity}\n`], ['DecodeError'], (text) =>
+    text.startsWith('age1') ? parseRecipient(text) : parseIdentityFile(text),
+  ),
+  'headers of age': texts([ageHeader], ['DecodeError'], (text) => parseHeader(Buffer.from(text, 'latin1'))),
   wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text, '/')),
   'references of images': texts(
     ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],

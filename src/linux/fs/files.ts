@@ -172,6 +172,16 @@ export async function writeAtomic(path: string, data: string | Uint8Array, { mod
   }
 }
 
+/** Makes what was written to a file durable, and its name in its folder. */
+export async function syncFile(path: string): Promise<void> {
+  try {
+    await syncFolder(path)
+    await syncFolder(dirname(path))
+  } catch (error) {
+    throw toSystemError('sync', path, error)
+  }
+}
+
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

@@ -5,6 +5,7 @@ import { RawVolumeConfig, SwapVolumeConfig, UserVolumeConfig, VolumeConfig } fro
 import { ZswapConfig } from '../block/documents/zswap.ts'
 import { ImageVerificationConfig } from '../cri/documents/image-verification.ts'
 import { RegistryAuthConfig, RegistryMirrorConfig, RegistryTLSConfig } from '../cri/documents/registry.ts'
+import { EtcdBackupConfig } from '../etcd/documents/etcd-backup.ts'
 import { PCIDriverRebindConfig } from '../hardware/documents/pci-driver-rebind.ts'
 import { KubeSpanConfig, KubeSpanEndpointsConfig } from '../kubespan/documents/kubespan.ts'
 import { BondConfig } from '../network/documents/bond.ts'
@@ -41,6 +42,7 @@ const kinds: readonly DocumentKind[] = [
   DHCPv6Config,
   DummyLinkConfig,
   EnvironmentConfig,
+  EtcdBackupConfig,
   EthernetConfig,
   EventSinkConfig,
   ExistingVolumeConfig,

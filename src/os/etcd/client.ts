@@ -41,6 +41,9 @@ export interface EtcdClient {
   compact(revision: number): Promise<void>
   /** The value of a key, read through a majority; undefined when there is none. */
   get(key: string): Promise<string | undefined>
+  put(key: string, value: string): Promise<void>
+  /** The hash of all keys and revisions of this member up to a revision. */
+  hashKv(revision: number): Promise<etcdserverpb.HashKVResponse>
   defragment(): Promise<void>
   moveLeader(id: string): Promise<void>
   downgrade(action: keyof typeof enums.DowngradeRequest.DowngradeAction, version: string): Promise<string>
@@ -56,6 +59,7 @@ export interface EtcdClient {
 const short = { deadline: 10_000 }
 /** Limits for what takes time in proportion to the database, in milliseconds. */
 const compactionLimit = 120_000
+const hashLimit = 120_000
 export const defragmentationLimit = 300_000
 /** How long a silent holder keeps its lock, and after which part of that time it no longer relies on it itself. */
 const leaseSeconds = 8
@@ -102,6 +106,11 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
       const { kvs } = await channel.unary('etcdserverpb.KV/Range', { key: Buffer.from(key) }, short)
       return kvs[0] && Buffer.from(kvs[0].value).toString()
     },
+    async put(key, value) {
+      const put = { requestPut: { key: Buffer.from(key), value: Buffer.from(value) } }
+      await channel.unary('etcdserverpb.KV/Txn', { success: [put] }, short)
+    },
+    hashKv: (revision) => channel.unary('etcdserverpb.Maintenance/HashKV', { revision }, { deadline: hashLimit }),
     // Defragmentation takes time in proportion to the size of the database.
     defragment: async () => void (await channel.unary('etcdserverpb.Maintenance/Defragment', {}, { deadline: defragmentationLimit })),
     moveLeader: async (targetID) => void (await channel.unary('etcdserverpb.Maintenance/MoveLeader', { targetID }, short)),

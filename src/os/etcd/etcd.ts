@@ -1,12 +1,17 @@
 import type { Area } from '../area.ts'
 import { ensureImage } from '../cri/public.ts'
+import { etcdBackupCreate, etcdBackupFetch, etcdBackupList } from './api/backup.ts'
 import { bootstrap } from './api/bootstrap.ts'
 import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
+import { etcdDiscard } from './api/discard.ts'
 import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from './api/downgrade.ts'
 import { etcdForfeit, etcdLeaveCluster, etcdMemberList, etcdRemoveMember } from './api/members.ts'
 import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
+import { Backups } from './backup/backups.ts'
+import { targetsOf } from './backup/targets.ts'
 import { Bootstrap } from './bootstrap.ts'
 import { updatePeerURLs } from './controllers/advertised-peer.ts'
+import { backUpEtcd } from './controllers/backup.ts'
 import { configEtcd } from './controllers/config.ts'
 import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
@@ -14,6 +19,7 @@ import { specEtcd } from './controllers/spec.ts'
 import { observeEtcdStart } from './controllers/start.ts'
 import { maintainEtcd } from './controllers/upkeep.ts'
 import { etcdAt, localEtcd } from './endpoints.ts'
+import { etcdutl } from './membership.ts'
 import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
 import { othersSuffice } from './view.ts'
@@ -25,6 +31,14 @@ export const etcd: Area = {
   parts(machine) {
     const { kernel, images, store, supervisor, events } = machine
     const order = new Bootstrap()
+    const backups = new Backups({
+      clock: machine.clock,
+      log: machine.log,
+      files: kernel.files,
+      local: () => localEtcd(store),
+      etcdutl: (args, signal) => etcdutl(machine, args, signal),
+      publish: (event) => events.publish('ichor.v1.EtcdBackupEvent', event),
+    })
     return {
       controllers: [
         configEtcd,
@@ -42,6 +56,7 @@ export const etcd: Area = {
           at: (member) => etcdAt(store, member),
           publish: (event) => events.publish('ichor.v1.EtcdUpkeepEvent', event),
         }),
+        backUpEtcd(backups, targetsOf(machine)),
       ],
       services: [etcdService(machine, order)],
       methods: [
@@ -59,6 +74,10 @@ export const etcd: Area = {
         etcdDowngradeValidate,
         etcdDowngradeEnable,
         etcdDowngradeCancel,
+        etcdBackupList(backups),
+        etcdBackupCreate(backups),
+        etcdBackupFetch(backups),
+        etcdDiscard(machine),
       ],
     }
   },

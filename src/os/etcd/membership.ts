@@ -25,11 +25,14 @@ export async function etcdArguments(
   spec: SpecOf<typeof EtcdSpec>,
   { note, signal, bootstrap }: Preparing,
 ): Promise<string[]> {
-  const etcdutl = async (args: string[]) => {
-    const purpose = `etcdutl ${args.slice(0, 2).join(' ')}`
-    await runProgram({ spawn }, ['/usr/bin/etcdutl', ...args], { timeout: restoreTimeout, signal, purpose })
-  }
-  return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, etcdutl })
+  const run = async (args: string[]) => void (await etcdutl({ spawn }, args, signal))
+  return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, etcdutl: run })
+}
+
+/** Runs `etcdutl` of the image and resolves to its output. */
+export function etcdutl({ spawn }: Pick<Machine, 'spawn'>, args: readonly string[], signal: AbortSignal): Promise<string> {
+  const purpose = `etcdutl ${args.slice(0, 2).join(' ')}`
+  return runProgram({ spawn }, ['/usr/bin/etcdutl', ...args], { timeout: restoreTimeout, signal, purpose })
 }
 
 /** Resolves when this node's etcd answers and has a majority. */

@@ -1,3 +1,4 @@
+import { EtcdBackup, EtcdBackupStatus } from './resources/etcd-backup.ts'
 import { EtcdConfig } from './resources/etcd-config.ts'
 import { EtcdMember } from './resources/etcd-member.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
@@ -6,4 +7,4 @@ import { EtcdUpkeep } from './resources/etcd-upkeep.ts'
 import { PKIStatus } from './resources/pki-status.ts'
 
 /** The kinds of resources of this area. */
-export const resources = [EtcdConfig, EtcdMember, EtcdSpec, EtcdStart, EtcdUpkeep, PKIStatus]
+export const resources = [EtcdBackup, EtcdBackupStatus, EtcdConfig, EtcdMember, EtcdSpec, EtcdStart, EtcdUpkeep, PKIStatus]
