@@ -1,9 +1,9 @@
-/** A control plane that lost its data is recovered from a snapshot, and every key is as it was. */
+/** A control plane that lost its data is recovered from a snapshot or a backup, and every key is as it was. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EtcdTool, type StoredKey } from '../etcd/etcd-tools.ts'
+import { builtTool, EtcdTool, run, type StoredKey } from '../etcd/etcd-tools.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('recovery')
@@ -15,7 +15,9 @@ let before: StoredKey[] = []
 let revision = 0
 
 beforeAll(async () => {
-  await Promise.all([tool.build(), cluster.create('--workers', '0', '--cidr', '10.73.0.0/24')])
+  const age = builtTool(tool.folder, 'age', 'tests/interop/age', 'filippo.io/age/cmd/age')
+  const keygen = builtTool(tool.folder, 'age-keygen', 'tests/interop/age', 'filippo.io/age/cmd/age-keygen')
+  await Promise.all([tool.build(), age, keygen, cluster.create('--workers', '0', '--cidr', '10.73.0.0/24')])
   await tool.login(node)
 })
 afterAll(async () => {
@@ -75,4 +77,79 @@ test('a damaged snapshot is refused, the whole one brings every key and the clus
   succeeded(await recover(snapshot))
   expect(await keysOfSnapshot()).toEqual(before)
   await eventually(async () => expect(succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])).stdout).toBe('ok'))
+})
+
+const identity = join(tool.folder, 'identity')
+const backupsOf = async () => {
+  const { stdout } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
+  return stdout.split('\n').filter((line) => line.includes(' folder '))
+}
+const place = () => `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/mnt/backups/etcd-backups`
+let backup = ''
+
+test('backups are taken as soon as they are declared and on demand, and age reads them', async () => {
+  succeeded(await run([join(tool.folder, 'age-keygen'), '-o', identity]))
+  const recipient = succeeded(await run([join(tool.folder, 'age-keygen'), '-y', identity])).stdout.trim()
+  const document = `apiVersion: v1alpha1
+kind: EtcdBackupConfig
+schedule: "@every 1h"
+recipients: [${recipient}]
+retention: {keepLast: 2}
+targets: [{name: folder, folder: {volume: backups}}]
+`
+  succeeded(await cluster.talosctl('-n', node, 'patch', 'mc', '-p', document))
+  await eventually(async () => expect(await backupsOf()).toHaveLength(1))
+  await tool.fill(node, '/backup/', count)
+  const created = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create')).stdout
+  backup = /^(\S+\.age): revision (\d+)/.exec(created)?.[1] ?? ''
+  revision = Number(/revision (\d+)/.exec(created)?.[1])
+  before = await tool.keysAt(node, revision)
+  expect(created).toContain(`total keys ${before.length},`)
+  expect(before.filter(({ key }) => atob(key).startsWith('/backup/'))).toHaveLength(count)
+  expect((await backupsOf())[0]).toMatch(new RegExp(`${backup}.* ${revision} .*intact`))
+
+  const [stored, plain] = [join(tool.folder, 'backup.age'), join(tool.folder, 'backup.db')]
+  succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'download', backup, stored))
+  succeeded(await run([join(tool.folder, 'age'), '-d', '-i', identity, '-o', plain, stored]))
+  const planned = succeeded(await cluster.talosctl('-n', node, 'etcd', 'restore', '--from', plain, '--dry-run'))
+  expect(planned.stdout).toContain(`revision ${revision}, ${before.length} keys`)
+})
+
+test('old backups are deleted; damaged and foreign ones stay and are reported', async () => {
+  const [oldest = ''] = readdirSync(place()).sort()
+  writeFileSync(join(place(), oldest), 'damaged')
+  writeFileSync(join(place(), 'notes.txt'), 'of somebody else')
+  for (let i = 0; i < 2; i++) succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create'))
+  const { stdout, stderr } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
+  expect(stdout.split('\n').filter((line) => line.includes('intact'))).toHaveLength(2)
+  expect(stdout).toMatch(new RegExp(`${oldest}.*damaged`))
+  expect(stderr).toContain('folder/notes.txt is no backup of this cluster')
+  expect(readdirSync(place())).not.toContain(backup)
+  // The file that was downloaded has its name from here on.
+  backup = join(tool.folder, 'backup.age')
+})
+
+test('one command restores a cluster whose data is damaged, also when it is interrupted', async () => {
+  const data = `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/lib/etcd/member/snap/db`
+  writeFileSync(data, Buffer.alloc(1 << 20, 7))
+  await cluster.talosctl('-n', node, 'service', 'etcd', 'restart')
+  const restore = ['etcd', 'restore', '--from', backup, '--identity', identity, '--control-plane-nodes', node]
+  const refused = await cluster.talosctl(...restore)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain('add --yes to do it')
+
+  const interrupted = cluster.start(...restore, '--yes')
+  for await (const chunk of interrupted.stderr) if (Buffer.from(chunk).includes('etcd is stopped')) break
+  interrupted.kill('SIGKILL')
+  await interrupted.exited
+
+  const { stderr } = succeeded(await cluster.talosctl(...restore, '--yes'))
+  expect(stderr).toContain('continuing the restore that was interrupted')
+  expect(stderr).toContain('etcd is restored')
+  expect(await keysOfSnapshot()).toEqual(before)
+  await eventually(async () => expect(succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])).stdout).toBe('ok'))
+  // Backups go on, and what they are stored in was left alone.
+  succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create'))
+  expect((await backupsOf()).length).toBeGreaterThan(2)
+  rmSync(identity)
 })

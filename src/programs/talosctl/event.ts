@@ -56,6 +56,10 @@ const kinds: Record<string, (data: google.protobuf.Any) => EventText> = {
     source: member || 'etcd',
     message: `${nameOf(ichor.v1.EtcdUpkeepEvent.Action, action)}: ${humanSize(before)} before, ${humanSize(after)} after, quota ${humanSize(quota)}`,
   })),
+  'ichor.v1.EtcdBackupEvent': on<messages.v1.EtcdBackupEvent>('ichor.v1.EtcdBackupEvent', ({ action, name, target, error }) => ({
+    source: target || 'etcd',
+    message: [`${nameOf(ichor.v1.EtcdBackupEvent.Action, action)}:`, name, error].filter(Boolean).join(' '),
+  })),
   'machine.ConfigLoadErrorEvent': on<machine.ConfigLoadErrorEvent>('machine.ConfigLoadErrorEvent', ({ error }) => ({
     source: 'error',
     message: error,

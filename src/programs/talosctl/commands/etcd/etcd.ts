@@ -9,6 +9,7 @@ import { type OutputFlags, outputOption, structured, withNodes } from '../../out
 import { type Row, table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 import type { ReplyMetadata } from '../../reply-metadata.ts'
+import { backup, restore } from './backup.ts'
 
 const leaf = (name: string, description: string) => new Command(name).description(description)
 
@@ -17,6 +18,7 @@ export const etcd = (io: Io, cluster: Cluster) =>
   new Command()
     .description('See to the etcd of the control planes.')
     .addCommand(alarm(io, cluster))
+    .addCommand(backup(io, cluster))
     .addCommand(
       leaf('defrag', "Give free space of a member's database back; the member does not answer meanwhile.").action(() => runDefrag(cluster)),
     )
@@ -30,6 +32,7 @@ export const etcd = (io: Io, cluster: Cluster) =>
         .argument('<id>', 'its id, as "etcd members" shows it')
         .action((id: string) => runRemoveMember(cluster, id)),
     )
+    .addCommand(restore(io, cluster))
     .addCommand(
       leaf('snapshot', 'Save the database of a node to a file and verify it.')
         .argument('<path>', 'the file')
