@@ -1,8 +1,10 @@
 /** A control plane that lost its data is recovered from a snapshot or a backup, and every key is as it was. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { day, newCA, newCertificate } from '../../src/pki/certificate.ts'
 import { builtTool, EtcdTool, run, type StoredKey } from '../etcd/etcd-tools.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 
@@ -17,10 +19,12 @@ let revision = 0
 beforeAll(async () => {
   const age = builtTool(tool.folder, 'age', 'tests/interop/age', 'filippo.io/age/cmd/age')
   const keygen = builtTool(tool.folder, 'age-keygen', 'tests/interop/age', 'filippo.io/age/cmd/age-keygen')
-  await Promise.all([tool.build(), age, keygen, cluster.create('--workers', '0', '--cidr', '10.73.0.0/24')])
+  const buckets = builtTool(tool.folder, 's3', 'tests/interop/s3', '.')
+  await Promise.all([tool.build(), age, keygen, buckets, cluster.create('--workers', '0', '--cidr', '10.73.0.0/24')])
   await tool.login(node)
 })
 afterAll(async () => {
+  server?.kill()
   await cluster.destroy()
   cluster.close()
   tool.close()
@@ -80,60 +84,95 @@ test('a damaged snapshot is refused, the whole one brings every key and the clus
 })
 
 const identity = join(tool.folder, 'identity')
-const backupsOf = async () => {
-  const { stdout } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
-  return stdout.split('\n').filter((line) => line.includes(' folder '))
-}
-const place = () => `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/mnt/backups/etcd-backups`
+const s3 = { address: '10.73.0.1:9443', accessKeyId: 'STORY', secretAccessKey: randomUUID() }
+let server: Bun.Subprocess | undefined
 let backup = ''
+
+/** The lines of the list of backups that a target has. */
+async function backupsIn(target: 'folder' | 'bucket'): Promise<string[]> {
+  const { stdout } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
+  return stdout.split('\n').filter((line) => line.includes(` ${target} `))
+}
+
+/** The folder target, as the host sees it. */
+const folder = () => `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/mnt/backups/etcd-backups`
+
+/** Takes a backup, and remembers what was in etcd. */
+async function takeBackup(): Promise<void> {
+  const { stdout } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create'))
+  const [, name = '', at] = /^(\S+\.age): revision (\d+)/.exec(stdout) ?? []
+  backup = name
+  revision = Number(at)
+  before = await tool.keysAt(node, revision)
+  expect(stdout).toContain(`total keys ${before.length},`)
+  expect(stdout.trimEnd()).toEndWith('folder, bucket')
+}
+
+/** A server of buckets that nobody here wrote, with a certificate of an authority of its own; returns the authority. */
+function serveBuckets(): string {
+  const ca = newCA({ subject: { organizations: ['story'] }, kind: 'ecdsa', now: new Date() })
+  const [host = ''] = s3.address.split(':')
+  const own = newCertificate({ ca, subject: { organizations: ['s3'] }, sans: { ips: [host] }, usage: ['serverAuth'], lifetime: day })
+  const [crt, key] = [join(tool.folder, 's3.crt'), join(tool.folder, 's3.key')]
+  writeFileSync(crt, own.crt)
+  writeFileSync(key, own.key)
+  const argv = [join(tool.folder, 's3'), s3.address, crt, key, s3.accessKeyId, s3.secretAccessKey]
+  server = Bun.spawn(argv, { stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
+  return ca.crt
+}
 
 test('backups are taken as soon as they are declared and on demand, and age reads them', async () => {
   succeeded(await run([join(tool.folder, 'age-keygen'), '-o', identity]))
   const recipient = succeeded(await run([join(tool.folder, 'age-keygen'), '-y', identity])).stdout.trim()
-  const document = `apiVersion: v1alpha1
-kind: EtcdBackupConfig
-schedule: "@every 1h"
-recipients: [${recipient}]
-retention: {keepLast: 2}
-targets: [{name: folder, folder: {volume: backups}}]
-`
-  succeeded(await cluster.talosctl('-n', node, 'patch', 'mc', '-p', document))
-  await eventually(async () => expect(await backupsOf()).toHaveLength(1))
+  const { accessKeyId, secretAccessKey } = s3
+  const bucket = { endpoint: `https://${s3.address}`, bucket: 'backups', accessKeyId, secretAccessKey, ca: serveBuckets() }
+  const document = {
+    apiVersion: 'v1alpha1',
+    kind: 'EtcdBackupConfig',
+    schedule: '@every 1h',
+    recipients: [recipient],
+    retention: { keepLast: 2 },
+    targets: [
+      { name: 'folder', folder: { volume: 'backups' } },
+      { name: 'bucket', s3: bucket },
+    ],
+  }
+  succeeded(await cluster.talosctl('-n', node, 'patch', 'mc', '-p', JSON.stringify(document)))
+  await eventually(async () => expect([await backupsIn('folder'), await backupsIn('bucket')].map(({ length }) => length)).toEqual([1, 1]))
   await tool.fill(node, '/backup/', count)
-  const created = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create')).stdout
-  backup = /^(\S+\.age): revision (\d+)/.exec(created)?.[1] ?? ''
-  revision = Number(/revision (\d+)/.exec(created)?.[1])
-  before = await tool.keysAt(node, revision)
-  expect(created).toContain(`total keys ${before.length},`)
+  await takeBackup()
   expect(before.filter(({ key }) => atob(key).startsWith('/backup/'))).toHaveLength(count)
-  expect((await backupsOf())[0]).toMatch(new RegExp(`${backup}.* ${revision} .*intact`))
+  expect((await backupsIn('folder'))[0]).toMatch(new RegExp(`${backup}.* ${revision} .*intact`))
 
   const [stored, plain] = [join(tool.folder, 'backup.age'), join(tool.folder, 'backup.db')]
   succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'download', backup, stored))
   succeeded(await run([join(tool.folder, 'age'), '-d', '-i', identity, '-o', plain, stored]))
   const planned = succeeded(await cluster.talosctl('-n', node, 'etcd', 'restore', '--from', plain, '--dry-run'))
   expect(planned.stdout).toContain(`revision ${revision}, ${before.length} keys`)
+  const logs = succeeded(await cluster.talosctl('-n', node, 'logs', 'controller-runtime')).stdout
+  expect(logs).not.toContain(secretAccessKey)
 })
 
 test('old backups are deleted; damaged and foreign ones stay and are reported', async () => {
-  const [oldest = ''] = readdirSync(place()).sort()
-  writeFileSync(join(place(), oldest), 'damaged')
-  writeFileSync(join(place(), 'notes.txt'), 'of somebody else')
-  for (let i = 0; i < 2; i++) succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create'))
+  const [oldest = ''] = readdirSync(folder()).sort()
+  const replaced = backup
+  writeFileSync(join(folder(), oldest), 'damaged')
+  writeFileSync(join(folder(), 'notes.txt'), 'of another')
+  for (let i = 0; i < 2; i++) await takeBackup()
   const { stdout, stderr } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
   expect(stdout.split('\n').filter((line) => line.includes('intact'))).toHaveLength(2)
   expect(stdout).toMatch(new RegExp(`${oldest}.*damaged`))
   expect(stderr).toContain('folder/notes.txt is no backup of this cluster')
-  expect(readdirSync(place())).not.toContain(backup)
-  // The file that was downloaded has its name from here on.
-  backup = join(tool.folder, 'backup.age')
+  expect(readdirSync(folder())).not.toContain(replaced)
+  expect(await backupsIn('bucket')).toHaveLength(2)
 })
 
 test('one command restores a cluster whose data is damaged, also when it is interrupted', async () => {
+  writeFileSync(join(folder(), backup), 'damaged')
   const data = `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/lib/etcd/member/snap/db`
   writeFileSync(data, Buffer.alloc(1 << 20, 7))
   await cluster.talosctl('-n', node, 'service', 'etcd', 'restart')
-  const restore = ['etcd', 'restore', '--from', backup, '--identity', identity, '--control-plane-nodes', node]
+  const restore = ['-n', node, 'etcd', 'restore', '--from', backup, '--identity', identity, '--control-plane-nodes', node]
   const refused = await cluster.talosctl(...restore)
   expect(refused.code).toBe(1)
   expect(refused.stderr).toContain('add --yes to do it')
@@ -148,8 +187,5 @@ test('one command restores a cluster whose data is damaged, also when it is inte
   expect(stderr).toContain('etcd is restored')
   expect(await keysOfSnapshot()).toEqual(before)
   await eventually(async () => expect(succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])).stdout).toBe('ok'))
-  // Backups go on, and what they are stored in was left alone.
-  succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'create'))
-  expect((await backupsOf()).length).toBeGreaterThan(2)
-  rmSync(identity)
+  await takeBackup()
 })

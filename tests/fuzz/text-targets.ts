@@ -32,6 +32,7 @@ import { packetFilter } from '../../src/wire/packet/filter.ts'
 import { tryPrefix } from '../../src/wire/prefix.ts'
 import { parseKernelRecord } from '../../src/wire/proc/kmsg.ts'
 import { parseProcessStat } from '../../src/wire/proc/process.ts'
+import { parseS3Error, parseS3Page } from '../../src/wire/s3/listing.ts'
 import { matchesWildcard } from '../../src/wire/wildcard.ts'
 import type { Target } from './target.ts'
 
@@ -101,6 +102,14 @@ export const textTargets: Record<string, Target> = {
     text.startsWith('age1') ? parseRecipient(text) : parseIdentityFile(text),
   ),
   'headers of age': texts([ageHeader], ['DecodeError'], (text) => parseHeader(Buffer.from(text, 'latin1'))),
+  'answers of S3 servers': texts(
+    [
+      '<ListBucketResult><Contents><Key>a%2Fb</Key><Size>1</Size></Contents><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>',
+      '<Error><Code>AccessDenied</Code><Message>no &amp; never</Message></Error>',
+    ],
+    [],
+    (text) => [parseS3Page(text), parseS3Error(text)],
+  ),
   wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text, '/')),
   'references of images': texts(
     ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],

@@ -32,6 +32,10 @@ const elsewhere = new Set([
   'config-history restore',
   'upgrade-k8s', // tests/cluster/tools.story.ts
   'image talos-bundle', // tests/programs/talosctl/commands/image/talos-bundle.test.ts
+  'etcd backup create', // tests/cluster/recovery.story.ts
+  'etcd backup download',
+  'etcd backup list',
+  'etcd restore',
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',

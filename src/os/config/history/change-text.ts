@@ -45,7 +45,7 @@ function shown(value: unknown, key: string): string {
 /** Whether a value is a secret, by the name of its key or by its format. */
 export function isSecret(key: string, value: unknown): boolean {
   if (typeof value !== 'string' || value === '') return false
-  if (/(token|secret|password|passphrase|privateKey|presharedKey)$/i.test(key) || key === 'auth') return true
+  if (/(token|secret|password|passphrase|privateKey|presharedKey|secretAccessKey)$/i.test(key) || key === 'auth') return true
   if (key === 'key' && value.length >= 40) return true
   if (/^AGE-SECRET-KEY-/i.test(value)) return true
   return /-----BEGIN [A-Z ]*PRIVATE KEY|LS0tLS1CRUdJTi[A-Za-z0-9+/=]*(UFJJVkFURSBLRV|BSSVZBVEUgS0VZ|QUklWQVRFIEtFW)|[?&]\w*token=|:\/\/[^\s/:@]+:[^\s/@]+@/i.test(

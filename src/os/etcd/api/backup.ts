@@ -33,7 +33,7 @@ const states = { unchecked: UNCHECKED, intact: INTACT, damaged: DAMAGED }
 
 /** Takes a backup now. */
 export const etcdBackupCreate = (backups: Backups) =>
-  unary('ichor.v1.EtcdBackupService/Create', [...operators, 'os:etcd:backup'], async (_, { store, signal }) => {
+  unary('ichor.v1.EtcdBackupService/Create', operators, async (_, { store, signal }) => {
     onControlPlane(store, 'etcd backup create')
     const node = store.get(EtcdSpec, 'etcd')?.spec.name
     if (node === undefined) throw new RpcError('Unavailable', 'etcd backup create: etcd does not run on this node yet')

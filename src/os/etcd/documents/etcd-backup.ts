@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { parseSchedule } from '../../../document/cron.ts'
-import { described, duration, listOf, needed, section, text, unsigned } from '../../../document/fields.ts'
+import { described, duration, listOf, needed, section, text, unsigned, url } from '../../../document/fields.ts'
 import { type DocumentOf, defineDocument, type Reporter } from '../../../document/kind.ts'
 import { parseIdentity, parseRecipient } from '../../../wire/age/keys.ts'
 
@@ -14,9 +14,20 @@ const folder = section({
   path: described(text, 'Path of the folder in the volume. Default: `etcd-backups`.'),
 })
 
+const s3 = section({
+  endpoint: described(needed(url('https', 'http')), 'The address of the server, without the bucket.'),
+  region: described(text, 'The region that requests are signed for. Default: `us-east-1`.'),
+  bucket: described(needed(text), 'The bucket. It is addressed in the path.'),
+  prefix: described(text, 'The folder in the bucket. Default: `etcd-backups`.'),
+  accessKeyId: described(needed(text), 'The name of the access key.'),
+  secretAccessKey: described(needed(text), 'The secret of the access key.'),
+  ca: described(text, 'Who signed the certificate of the server, in PEM. Default: the authorities that the system trusts.'),
+})
+
 const target = section({
   name: described(needed(text), 'The unique name of the target.'),
   folder: described(folder, 'A folder on a volume of the node that takes the backup.'),
+  s3: described(s3, 'A bucket of an S3-compatible server.'),
 })
 
 /** Backups of etcd. */
@@ -87,18 +98,36 @@ function parses(parse: (text: string) => unknown, value: string): boolean {
 function targetRules(targets: readonly EtcdBackupTarget[], report: Reporter): void {
   if (targets.length === 0) report.error(['targets'], 'at least one target is required')
   const names = new Set<string>()
-  for (const [index, { name = '', folder }] of targets.entries()) {
+  for (const [index, { name = '', folder, s3 }] of targets.entries()) {
     const at = (...path: string[]) => ['targets', index, ...path]
     if (!/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/.test(name)) report.error(at('name'), 'a name of letters, digits and hyphens is required')
     if (names.has(name)) report.error(at('name'), `another target is named "${name}"`)
     names.add(name)
-    if (!folder) report.error(at(), 'where backups are stored is required: folder')
-    else folderRules(folder, (key, message) => report.error(at('folder', key), message))
+    if ([folder, s3].filter(Boolean).length !== 1) report.error(at(), 'where backups are stored is required: either folder or s3')
+    if (folder) folderRules(folder, (key, message) => report.error(at('folder', key), message))
+    if (s3) s3Rules(s3, (key, message) => report.error(at('s3', key), message))
   }
 }
 
-function folderRules({ volume = '', path }: NonNullable<EtcdBackupTarget['folder']>, error: (key: string, message: string) => void): void {
+type ReportKey = (key: string, message: string) => void
+
+function folderRules({ volume = '', path }: NonNullable<EtcdBackupTarget['folder']>, error: ReportKey): void {
   if (!/^[a-zA-Z0-9-]{1,34}$/.test(volume)) error('volume', 'the name of a volume for workloads is required, as in UserVolumeConfig')
   if (path !== undefined && (path === '' || path.split('/').some((part) => part === '' || part === '.' || part === '..')))
     error('path', 'a path inside the volume is expected, like "backups/etcd"')
+}
+
+function s3Rules(
+  { endpoint, bucket = '', prefix, region, accessKeyId, secretAccessKey, ca }: NonNullable<EtcdBackupTarget['s3']>,
+  error: ReportKey,
+): void {
+  if (!endpoint) error('endpoint', 'the address of the server is required, like "https://s3.example.org"')
+  else if (new URL(endpoint).search || new URL(endpoint).username) error('endpoint', 'an address without user and query is expected')
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) error('bucket', 'the name of a bucket is required')
+  if (prefix !== undefined && !/^[A-Za-z0-9._-]+(\/[A-Za-z0-9._-]+)*$/.test(prefix))
+    error('prefix', 'a path like "cluster/etcd" is expected')
+  if (region !== undefined && !/^[a-z0-9-]{1,40}$/.test(region)) error('region', 'the name of a region is expected')
+  if (!/^[\w./+=-]{3,128}$/.test(accessKeyId ?? '')) error('accessKeyId', 'the name of the access key is required')
+  if (!secretAccessKey) error('secretAccessKey', 'the secret of the access key is required')
+  if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----')) error('ca', 'not a certificate in PEM')
 }
