@@ -1,6 +1,7 @@
 /** Rules between documents: settings that may be given only once, and in one place. */
 import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
 import { VolumeConfig } from '../block/documents/volume.ts'
+import { EtcdBackupConfig } from '../etcd/documents/etcd-backup.ts'
 import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
 import { HostnameConfig } from '../network/documents/hostname.ts'
 import { TimeSyncConfig } from '../time/documents/time-sync.ts'
@@ -37,3 +38,6 @@ export const conflicts: readonly Conflict[] = [
     return key && volume.encryption && machine?.systemDiskEncryption?.[key] ? `machine.systemDiskEncryption.${key}` : undefined
   }),
 ]
+
+/** Kinds that a worker cannot have, since it does not run what they are about. */
+export const controlPlaneKinds: readonly DocumentKind[] = [EtcdBackupConfig]

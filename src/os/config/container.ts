@@ -13,7 +13,7 @@ import { formatPath } from '../../document/path.ts'
 import { parseStream, type YamlDocument } from '../../document/stream.ts'
 import { unsupported } from '../../document/unsupported.ts'
 import { writeStream } from '../../document/write.ts'
-import { conflicts } from './conflicts.ts'
+import { conflicts, controlPlaneKinds } from './conflicts.ts'
 import { V1Alpha1, type V1Alpha1Document } from './documents/v1alpha1.ts'
 import { type Identified, identify, schemaOf } from './identify.ts'
 import { exclusiveKinds } from './kinds.ts'
@@ -96,6 +96,8 @@ export class ConfigContainer {
       if (document.kind.notYet) error([], notSupported(document.kind.notYet))
       for (const { path, instead } of unsupported(document.kind.schema, document.value)) error(path, notSupported(instead))
       const legacy = this.v1alpha1
+      if (legacy?.machine?.type === 'worker' && controlPlaneKinds.includes(document.kind))
+        error([], 'only control planes have this document: leave it out on a worker')
       for (const conflict of conflicts) {
         const path = legacy && conflict.kind === document.kind ? conflict.with(legacy, document.value) : undefined
         if (path) reporter(document, found).error([], `"${path}" is set in the v1alpha1 document too: keep one of the two`)

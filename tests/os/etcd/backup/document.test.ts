@@ -55,6 +55,16 @@ test.each([
   expect(problemsOf({ ...whole, ...change })).toContain(message)
 })
 
+test('a worker cannot have it', () => {
+  const text = JSON.stringify({ apiVersion: 'v1alpha1', kind: 'EtcdBackupConfig', ...whole })
+  const errors = (type: string) =>
+    ConfigContainer.parse(`version: v1alpha1\nmachine: {type: ${type}}\n---\n${text}\n`)
+      .validate('metal')
+      .errors.map(({ message }) => message)
+  expect(errors('worker')).toContain('only control planes have this document: leave it out on a worker')
+  expect(errors('controlplane')).not.toContain('only control planes have this document: leave it out on a worker')
+})
+
 test('the identity and the secret of an access key are masked where changes are shown', () => {
   expect([isSecret('identity', identity), isSecret('secretAccessKey', 'x'), isSecret('recipients', recipient)]).toEqual([true, true, false])
 })
