@@ -27,7 +27,9 @@ export function parseS3Error(xml: string): string | undefined {
 
 /** The text of the first element of a name, without entities but the five of XML. */
 export function textIn(xml: string, name: string): string | undefined {
-  const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1]
+  const [, after] = xml.split(`<${name}>`, 2)
+  const end = after?.indexOf(`</${name}>`) ?? -1
+  const text = end < 0 ? undefined : after?.slice(0, end)
   return text?.replaceAll(/&(lt|gt|quot|apos|amp);/g, (_, entity: string) => entities[entity] ?? '')
 }
 

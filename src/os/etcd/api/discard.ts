@@ -19,6 +19,7 @@ export const etcdDiscard = ({ kernel: { files, mode }, supervisor, log }: Pick<M
     await supervisor.stop('etcd')
     if (!files.exists(member)) return { messages: [{ data: false }] }
     await files.remove(replacedFolder)
-    files.move(dataFolder, replacedFolder)
+    files.mkdirAll(replacedFolder, { mode: 0o700 })
+    files.move(member, `${replacedFolder}/member`)
     return { messages: [{ data, size, movedTo: replacedFolder }] }
   })

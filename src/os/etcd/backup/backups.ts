@@ -152,8 +152,7 @@ export class Backups {
   async #readRecord(): Promise<void> {
     const client = this.#tools.local()
     try {
-      const text = await client.get(recordKey)
-      this.#last = text === undefined ? undefined : v.parse(record, JSON.parse(text))
+      this.#last = recordOf(await client.get(recordKey))
     } finally {
       client.close()
     }
@@ -284,5 +283,14 @@ export class Backups {
       error: message,
     })
     publish({ action: ichor.v1.EtcdBackupEvent.Action.FAILED, name, target, size: 0, error: message })
+  }
+}
+
+/** The last backup; undefined when none is recorded, or something else is there: then one is taken. */
+function recordOf(text: string | undefined): LastSuccess | undefined {
+  try {
+    return text === undefined ? undefined : v.parse(record, JSON.parse(text))
+  } catch {
+    return undefined
   }
 }

@@ -214,6 +214,13 @@ test('a backup that nobody takes is overdue after half an hour', () => {
   expect([at('2026-01-01T00:29:00Z'), at('2026-01-01T00:31:00Z')]).toEqual([[], ['etcd-backup-overdue']])
 })
 
+test('a record that cannot be read is none', async () => {
+  const node = nodeOf()
+  node.etcd.keys.set('ichor:etcd:backup:last', '{"time":1}')
+  await node.round()
+  expect(node.held('one')).toHaveLength(1)
+})
+
 test('without a declaration none is taken', async () => {
   const node = nodeOf()
   node.backups.configure(undefined)
