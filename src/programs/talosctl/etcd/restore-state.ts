@@ -2,13 +2,12 @@
  * What a restore has to remember so that it continues after an interruption: how far it is, in a file beside the snapshot it
  * restores. Both are removed when it is done.
  */
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { codeOf } from '../../../wire/errno.ts'
 import { UsageError } from '../failure.ts'
-import { readTextIfThere } from '../read-text.ts'
+import { clientFolder, readStateFile, removeStateFile, writeStateFile } from '../state-file.ts'
 
 const schema = v.object({
   /** As it was given with `--from`. */
@@ -33,21 +32,14 @@ export interface RestoreFiles {
 
 /** Where the restore of a cluster keeps its files. */
 export function restoreFiles(env: Readonly<Record<string, string | undefined>>, cluster: string): RestoreFiles {
-  const folder = join(env.TALOS_HOME || join(env.HOME || homedir(), '.talos'), 'restores')
+  const folder = join(clientFolder(env), 'restores')
   const path = join(folder, encodeURIComponent(cluster))
   return { folder, state: `${path}.json`, snapshot: `${path}.snapshot` }
 }
 
 /** The state of a restore that was interrupted; undefined when there is none. */
-export async function readRestore({ state }: RestoreFiles): Promise<RestoreState | undefined> {
-  const text = await readTextIfThere(state)
-  if (text === undefined) return undefined
-  try {
-    return v.parse(schema, JSON.parse(text))
-  } catch {
-    throw new UsageError(`"${state}" is not the state of a restore: move it away`)
-  }
-}
+export const readRestore = ({ state }: RestoreFiles): Promise<RestoreState | undefined> =>
+  readStateFile(state, schema, 'the state of a restore: move it away')
 
 /** Makes the folder, which only its owner may read: snapshots hold every secret of a cluster. */
 export async function prepareFolder({ folder }: RestoreFiles): Promise<void> {
@@ -59,19 +51,11 @@ export async function prepareFolder({ folder }: RestoreFiles): Promise<void> {
 }
 
 /** Writes the state whole or not at all. */
-export async function writeRestore({ state: path }: RestoreFiles, state: RestoreState): Promise<void> {
-  const draft = `${path}.${process.pid}.new`
-  try {
-    await writeFile(draft, `${JSON.stringify(state)}\n`, { mode: 0o600 })
-    await rename(draft, path)
-  } catch (error) {
-    await rm(draft, { force: true }).catch(() => {}) // there is no folder either
-    throw new UsageError(`write "${path}": ${codeOf(error)}: a restore keeps there how far it is, and changes nothing without it`)
-  }
-}
+export const writeRestore = ({ state: path }: RestoreFiles, state: RestoreState): Promise<void> =>
+  writeStateFile(path, state, 'a restore keeps there how far it is, and changes nothing without it')
 
 /** Removes the files of a restore that is done. */
 export async function removeRestore({ state, snapshot }: RestoreFiles): Promise<void> {
-  await rm(state, { force: true })
+  await removeStateFile(state)
   await rm(snapshot, { force: true })
 }

@@ -9,9 +9,10 @@ import type { Cluster } from '../cluster.ts'
 import { describe, UsageError } from '../failure.ts'
 import { clusterView } from '../health/view.ts'
 import type { Io } from '../io.ts'
+import { atEndpoints, checkHealthy, readConfig } from '../machine/machine.ts'
+import { within } from '../machine/within.ts'
 import { humanSize } from '../output/units.ts'
-import { atEndpoints, checkHealthy, machinesOf, readConfig, together } from '../rotation/machines.ts'
-import { within } from '../rotation/within.ts'
+import { machinesOf, together } from '../rotation/machines.ts'
 import { saveFrom } from './backup-source.ts'
 import {
   prepareFolder,
