@@ -60,7 +60,7 @@ test('extensions and overlays are those that files in two images name', async ()
   expect(await overlayImages(registry(), 'ghcr.io/siderolabs/overlays:v1.13.0')).toEqual([
     `ghcr.io/siderolabs/sbc-raspberrypi:v0.1.9@${sha}`,
   ])
-  expect(extensionImages(registry(), 'ghcr.io/siderolabs/empty:v1.13.0')).rejects.toThrow(
+  await expect(extensionImages(registry(), 'ghcr.io/siderolabs/empty:v1.13.0')).rejects.toThrow(
     'image siderolabs/empty has no file "image-digests"',
   )
 })
