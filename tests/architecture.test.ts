@@ -66,6 +66,7 @@ const law: Record<string, string[]> = {
   'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/exec': ['linux', 'wire'],
+  'programs/etcd-verify': ['wire'],
   'programs/node-supervisor': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/node-supervisor'],
   'programs/dashboard': ['programs/talosctl'],

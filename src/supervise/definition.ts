@@ -61,6 +61,8 @@ export interface Exit {
   readonly ok: boolean
   /** The errno name of the system call that failed. */
   readonly code?: string | undefined
+  /** Whether a signal ended it, so that the end was not its own decision. */
+  readonly killed?: boolean | undefined
   /** `exited with code 1`, `killed by SIGKILL`. */
   readonly message: string
 }

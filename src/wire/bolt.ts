@@ -17,7 +17,9 @@ const elementSize = 16
 const bucketHeaderSize = 16
 /** Size of a meta page's content before its checksum. */
 const metaSize = 56
-const flags = { branch: 0x01, leaf: 0x02 }
+const flags = { branch: 0x01, leaf: 0x02, freelist: 0x10 }
+/** The meta page names no list of free pages: it is computed when the database is opened. */
+const noFreelist = 0xffff_ffff_ffff_ffffn
 const isBucket = 0x01
 /** Deeper than any tree whose pages fit in one file. */
 const deepest = 32
@@ -27,6 +29,7 @@ const pageSizes = [4096, 8192, 16_384, 32_768, 65_536]
 interface Meta {
   readonly pageSize: number
   readonly root: number
+  readonly freelist: bigint
   readonly pages: number
   readonly transaction: bigint
 }
@@ -50,6 +53,18 @@ export class BoltDatabase {
   /** Size in bytes of all pages, used and free. */
   get size(): number {
     return this.#meta.pages * this.#meta.pageSize
+  }
+
+  /** Throws DecodeError unless the page that lists the free ones is one. */
+  checkFreelist(): void {
+    const { freelist, pageSize, pages } = this.#meta
+    if (freelist === noFreelist) return
+    const id = Number(freelist)
+    const at = id * pageSize
+    if (id < 2 || id >= pages) throw new DecodeError('bolt free list', at, `page ${id} is not one of ${pages}`)
+    const header = view(this.#exactly(at, headerSize))
+    if (Number(header.getBigUint64(0, true)) !== id || header.getUint16(8, true) !== flags.freelist)
+      throw new DecodeError('bolt free list', at, 'it is another page')
   }
 
   /** Calls `enter` for each bucket, sorted by name, and the function it returns for each entry of that bucket. */
@@ -124,6 +139,7 @@ function metaAt(read: ReadAt, offset: number): Meta | undefined {
   const meta = {
     pageSize,
     root: Number(numbers.getBigUint64(16, true)),
+    freelist: numbers.getBigUint64(32, true),
     pages: Number(numbers.getBigUint64(40, true)),
     transaction: numbers.getBigUint64(48, true),
   }

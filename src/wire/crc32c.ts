@@ -19,7 +19,12 @@ for (let at = 256; at < tables.length; at++) {
 
 /** An incremental checksum. */
 export class Crc32c {
-  #sum = mask
+  #sum: number
+
+  /** Continues after the bytes that have this checksum; by default there are none. */
+  constructor(before = 0) {
+    this.#sum = before ^ mask
+  }
 
   update(bytes: Uint8Array): void {
     let sum = this.#sum

@@ -1,5 +1,8 @@
 /** Parsers of bytes that come from the network, from disks and from firmware. */
 import { Buffer } from 'node:buffer'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import {
   aged,
   answerWith,
@@ -21,6 +24,8 @@ import { newRequest, readDhcp4, writeDhcp4 } from '../../src/wire/dhcp/dhcp4.ts'
 import { Dhcp4Options, dhcp4Option, optionAddresses, optionNumber } from '../../src/wire/dhcp/dhcp4-options.ts'
 import { Dhcp6Meaning, dhcp6Option, dhcp6Type, readDhcp6, writeDhcp6 } from '../../src/wire/dhcp/dhcp6.ts'
 import { bootOptionTitle, formatBootOption, parseBootOrder } from '../../src/wire/efi/boot-option.ts'
+import { readProtobufFields } from '../../src/wire/etcd/protobuf-fields.ts'
+import { verifyWal } from '../../src/wire/etcd/wal.ts'
 import { parseDirectory } from '../../src/wire/fat/directory.ts'
 import { bootSector, geometryFor, parseBootSector } from '../../src/wire/fat/geometry.ts'
 import { newTable, readTable, writeTable } from '../../src/wire/gpt/table.ts'
@@ -234,6 +239,16 @@ export const wireTargets: Record<string, Target> = {
     seeds: [writeMeta(new Map([[10, Buffer.from('value')]]))],
     answers: ['DecodeError'],
     run: (input) => void readMeta(input),
+  },
+  'log of etcd': {
+    seeds: [gunzipSync(readFileSync(join(import.meta.dir, '../wire/etcd/etcd-3.6.16.wal.gz'))).subarray(0, 4096)],
+    answers: ['DecodeError'],
+    run: (input) => void verifyWal([{ name: '0000000000000000-0000000000000000.wal', bytes: input }]),
+  },
+  'fields of a message': {
+    seeds: [bytes(8, 1, 0x12, 2, 1, 2, 0x19, new Uint8Array(8))],
+    answers: ['DecodeError'],
+    run: (input) => void [...readProtobufFields(input)],
   },
   ADV: { seeds: [writeAdv(new Map([[6, Buffer.from('value')]]))], answers: ['DecodeError'], run: (input) => void readAdv(input) },
   SMBIOS: {

@@ -7,6 +7,7 @@ import { Identity } from '../cluster/resources/identity.ts'
 import type { ConfigHistory } from '../config/history/history.ts'
 import { lastChangeOf } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
+import { EtcdRepair } from '../etcd/resources/etcd-repair.ts'
 import { EtcdUpkeep } from '../etcd/resources/etcd-upkeep.ts'
 import { failureLimit, kubeletClientCertificate, pemOf } from '../k8s/public.ts'
 import { ComponentFallback, ComponentStatus, ComponentTrial } from '../k8s/resources/component.ts'
@@ -39,6 +40,7 @@ export function findings(evidence: Evidence): Finding[] {
     ...settingsOnTrial(evidence),
     ...failedPhases(store),
     ...etcdWasFull(store),
+    ...etcdWasRepaired(store),
     ...diagnostics(store),
   ]
 }
@@ -218,6 +220,23 @@ function etcdWasFull(store: Store): Finding[] {
         `etcd had reached its quota and refused writes until it was compacted and defragmented; now ${megabytes(inUse)} of ` +
         `${megabytes(quota)} are in use: find what writes so much, or raise "quota-backend-bytes" in cluster.etcd.extraArgs`,
       since: new Date(full.time),
+    },
+  ]
+}
+
+/** An etcd member whose data was replaced a short while ago: its disk may be failing. While it joins, a diagnostic reports it. */
+function etcdWasRepaired(store: Store): Finding[] {
+  const repair = store.get(EtcdRepair, 'etcd')?.spec
+  if (repair?.state !== 'voting') return []
+  return [
+    {
+      kind: 'unhealthy',
+      about: { kind: 'resource', type: EtcdRepair.type, id: 'etcd' },
+      subject: 'data of etcd',
+      sentence:
+        `etcd could not use its data (${repair.reason}), so the member joined the others again and has theirs; the old data is in ` +
+        `${repair.kept} for a day: look at the disk`,
+      since: new Date(repair.time),
     },
   ]
 }

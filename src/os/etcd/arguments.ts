@@ -6,6 +6,9 @@ import type { EtcdSpec } from './resources/etcd-spec.ts'
 /** Where etcd keeps its data. */
 export const dataFolder = '/var/lib/etcd'
 
+/** Where data is kept that the member could not use. */
+export const keptFolder = '/var/lib/etcd.damaged'
+
 /** Where an uploaded snapshot is kept until the recovery. */
 export const snapshotFile = '/var/lib/etcd.snapshot'
 

@@ -15,11 +15,13 @@ import { backUpEtcd } from './controllers/backup.ts'
 import { configEtcd } from './controllers/config.ts'
 import { observeMember } from './controllers/member.ts'
 import { renderEtcdPki } from './controllers/pki.ts'
+import { observeRepair } from './controllers/repair.ts'
 import { specEtcd } from './controllers/spec.ts'
 import { observeEtcdStart } from './controllers/start.ts'
 import { maintainEtcd } from './controllers/upkeep.ts'
 import { etcdAt, localEtcd } from './endpoints.ts'
 import { etcdutl } from './membership.ts'
+import { repairOf } from './repair/machine.ts'
 import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
 import { othersSuffice } from './view.ts'
@@ -39,6 +41,7 @@ export const etcd: Area = {
       etcdutl: (args, signal) => etcdutl(machine, args, signal),
       publish: (event) => events.publish('ichor.v1.EtcdBackupEvent', event),
     })
+    const repair = repairOf(machine)
     return {
       controllers: [
         configEtcd,
@@ -50,6 +53,7 @@ export const etcd: Area = {
           othersSuffice: (own) => othersSuffice(store, own),
         }),
         observeMember({ store, bootstrap: order }),
+        observeRepair({ store, repair }),
         updatePeerURLs({ store }),
         maintainEtcd({
           local: () => localEtcd(store),
@@ -58,7 +62,7 @@ export const etcd: Area = {
         }),
         backUpEtcd(backups, targetsOf(machine)),
       ],
-      services: [etcdService(machine, order)],
+      services: [etcdService(machine, order, repair)],
       methods: [
         bootstrap(kernel, order),
         etcdMemberList,

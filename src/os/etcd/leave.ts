@@ -2,7 +2,7 @@ import { systemClock } from '../../cosi/clock.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { pause } from '../../timing/pause.ts'
 import type { Machine } from '../area.ts'
-import { dataFolder } from './arguments.ts'
+import { dataFolder, keptFolder } from './arguments.ts'
 import { type EtcdClient, hexId, memberIdOf } from './client.ts'
 import { localEtcd, otherEtcd } from './endpoints.ts'
 
@@ -37,6 +37,7 @@ export async function etcdLeave({ store, log, supervisor, kernel }: Leaving): Pr
   }
   await supervisor.stop('etcd')
   await kernel.files.remove(`${dataFolder}/member`)
+  await kernel.files.remove(keptFolder)
 }
 
 /** A cluster that has just changed its leader may refuse for a moment, so the removal is retried. */

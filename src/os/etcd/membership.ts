@@ -14,6 +14,8 @@ export interface Preparing {
   signal: AbortSignal
   bootstrap: Bootstrap
   note(message: string): void
+  /** See `EtcdPreparation.putAside`. */
+  putAside(): Promise<boolean>
 }
 
 /**
@@ -23,10 +25,10 @@ export interface Preparing {
 export async function etcdArguments(
   { store, kernel, log, spawn }: Pick<Machine, 'store' | 'kernel' | 'log' | 'spawn'>,
   spec: SpecOf<typeof EtcdSpec>,
-  { note, signal, bootstrap }: Preparing,
+  { note, signal, bootstrap, putAside }: Preparing,
 ): Promise<string[]> {
   const run = async (args: string[]) => void (await etcdutl({ spawn }, args, signal))
-  return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, etcdutl: run })
+  return prepareEtcd({ store, spec, files: kernel.files, log, signal, bootstrap, note, putAside, etcdutl: run })
 }
 
 /** Runs `etcdutl` of the image and resolves to its output. */

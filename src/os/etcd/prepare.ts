@@ -10,7 +10,7 @@ import { RpcError } from '../../rpc/status.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import type { Kernel } from '../kernel.ts'
-import { dataFolder, etcdArguments, etcdUid, initialClusterOf, snapshotFile, urlsOf } from './arguments.ts'
+import { dataFolder, etcdArguments, etcdUid, initialClusterOf, keptFolder, snapshotFile, urlsOf } from './arguments.ts'
 import type { Bootstrap, BootstrapOrder } from './bootstrap.ts'
 import type { EtcdClient } from './client.ts'
 import { otherEtcd } from './endpoints.ts'
@@ -31,6 +31,8 @@ export interface EtcdPreparation {
   note?(message: string): void
   /** A client of the other members' etcd, when any is known. */
   others?(store: Store): EtcdClient | undefined
+  /** Puts data aside that the member cannot use, where it may join again instead; resolves to whether it did. */
+  putAside?(): Promise<boolean>
   /** Runs `etcdutl` with these arguments; rejects with its output when it fails. */
   etcdutl(args: string[]): Promise<void>
 }
@@ -46,12 +48,13 @@ export async function prepareEtcd(preparation: EtcdPreparation): Promise<string[
   files.mkdirAll(dataFolder, { mode: 0o700, uid: etcdUid, gid: etcdUid })
   const own = initialClusterOf(spec.name, urlsOf(spec.advertisedAddresses, 2380))
 
-  if (files.exists(`${dataFolder}/member`)) {
+  if (files.exists(`${dataFolder}/member`) && !(await preparation.putAside?.())) {
     bootstrap.done()
     return etcdArguments(spec, { state: 'existing', initialCluster: own })
   }
-  // Machines of the old type `init` bootstrap a cluster by themselves, once.
-  if (store.get(MachineType, 'machine-type')?.spec === 'init' && !bootstrap.order) bootstrap.give({ recover: false, skipHashCheck: false })
+  // Machines of the old type `init` bootstrap a cluster by themselves, once; one whose data was put aside belongs to a cluster.
+  const first = store.get(MachineType, 'machine-type')?.spec === 'init' && !files.exists(keptFolder)
+  if (first && !bootstrap.order) bootstrap.give({ recover: false, skipHashCheck: false })
 
   const joined = await joinOrOrder(preparation)
   if (joined) {

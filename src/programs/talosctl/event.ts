@@ -60,6 +60,10 @@ const kinds: Record<string, (data: google.protobuf.Any) => EventText> = {
     source: target || 'etcd',
     message: [`${nameOf(ichor.v1.EtcdBackupEvent.Action, action)}:`, name, error].filter(Boolean).join(' '),
   })),
+  'ichor.v1.EtcdRepairEvent': on<messages.v1.EtcdRepairEvent>('ichor.v1.EtcdRepairEvent', ({ action, member, reason, kept }) => ({
+    source: member,
+    message: `${nameOf(ichor.v1.EtcdRepairEvent.Action, action)}: ${reason}, data in ${kept}`,
+  })),
   'machine.ConfigLoadErrorEvent': on<machine.ConfigLoadErrorEvent>('machine.ConfigLoadErrorEvent', ({ error }) => ({
     source: 'error',
     message: error,

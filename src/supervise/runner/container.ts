@@ -110,7 +110,7 @@ async function waitForTask(channel: Channel, id: string, { clock }: RunContext):
 /** runc reports a signal as exit status 128 plus its number. */
 function ended(id: string, status: number): Exit {
   const how = status > 128 ? `was killed by signal ${status - 128}` : `exited with code ${status}`
-  return { ok: status === 0, message: `Task ${id} ${how}` }
+  return { ok: status === 0, killed: status > 128, message: `Task ${id} ${how}` }
 }
 
 async function unpacked(channel: Channel, id: string, reference: string): Promise<{ image: ImageContents; rootfs: Mount[] }> {

@@ -6,6 +6,7 @@ import { networkConditions, timeConditions } from '../../network/public.ts'
 import { dataFolder, etcdUid, secretsFolder } from '../arguments.ts'
 import type { Bootstrap } from '../bootstrap.ts'
 import { etcdArguments, etcdHealth } from '../membership.ts'
+import type { Repair } from '../repair/repair.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { PKIStatus } from '../resources/pki-status.ts'
 import { EtcdStarts } from '../starts.ts'
@@ -17,7 +18,7 @@ function wait(store: StoreView): string[] {
 }
 
 /** The etcd service. */
-export const etcdService = (machine: Machine, bootstrap: Bootstrap): ServiceDefinition => {
+export const etcdService = (machine: Machine, bootstrap: Bootstrap, repair: Repair): ServiceDefinition => {
   const starts = new EtcdStarts(machine)
   let prepared = { settings: '', image: '', args: [] as string[] }
   return {
@@ -40,23 +41,28 @@ export const etcdService = (machine: Machine, bootstrap: Bootstrap): ServiceDefi
       starts.at(settings, 'data')
       const note = (message: string) => context.note(message.charAt(0).toUpperCase() + message.slice(1))
       try {
-        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal: context.signal, note, bootstrap }) }
+        repair.restore()
+        const { signal } = context
+        const putAside = () => repair.putAside(spec, { signal, note })
+        prepared = { settings, image, args: await etcdArguments(machine, spec, { signal, note, bootstrap, putAside }) }
       } catch (error) {
         if (error instanceof ArgumentError) failed(error.message)
         throw error
       }
     },
     runner: starts.counted(
-      serviceContainer(
-        machine,
-        criDaemon,
-        () => ({ image: fullReference(prepared.image) }),
-        ({ store }, contents) => ({
-          args: [...(contents?.entrypoint.length ? contents.entrypoint : ['/usr/local/bin/etcd']), ...prepared.args],
-          env: [...(contents?.env ?? []), ...operatorEnvironment(store)],
-          uid: etcdUid,
-          mounts: [bindMount(dataFolder, { writable: true }), bindMount(secretsFolder)],
-        }),
+      repair.watching(
+        serviceContainer(
+          machine,
+          criDaemon,
+          () => ({ image: fullReference(prepared.image) }),
+          ({ store }, contents) => ({
+            args: [...(contents?.entrypoint.length ? contents.entrypoint : ['/usr/local/bin/etcd']), ...prepared.args],
+            env: [...(contents?.env ?? []), ...operatorEnvironment(store)],
+            uid: etcdUid,
+            mounts: [bindMount(dataFolder, { writable: true }), bindMount(secretsFolder)],
+          }),
+        ),
       ),
       () => prepared.settings,
     ),
