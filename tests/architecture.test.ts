@@ -103,7 +103,7 @@ const law: Record<string, string[]> = {
 }
 
 /** What talosctl uses of an area beyond its resource types. It must run where there is no node. */
-const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts']
+const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts', 'os/etcd/majority.ts']
 
 function roomOf(path: string): string {
   if (path.startsWith('..')) return 'proto' // texts of the package itself

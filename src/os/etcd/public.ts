@@ -7,4 +7,5 @@ export { etcdClientOf, localEtcd } from './endpoints.ts'
 // A reset leaves the cluster of etcd.
 export { etcdLeave } from './leave.ts'
 // Explanations show the members as each of them sees the cluster.
-export { majorityOf, viewEtcd } from './view.ts'
+export { majorityOf } from './majority.ts'
+export { viewEtcd } from './view.ts'

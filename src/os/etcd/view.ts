@@ -3,6 +3,7 @@ import { within } from '../../timing/within.ts'
 import { hostPortOfUrl } from '../../wire/host-port.ts'
 import type { EtcdClient } from './client.ts'
 import { endpointOf, etcdClientOf, localEtcd, nodeAddresses, type StoreReader } from './endpoints.ts'
+import { majorityOf } from './majority.ts'
 import { EtcdSpec } from './resources/etcd-spec.ts'
 
 /** Timeout for one member, in milliseconds. */
@@ -56,9 +57,6 @@ export function sufficientWithout({ members }: EtcdView, own: readonly string[])
   const votes = others.filter(({ answers }) => answers).length + (others.length < members.length ? 1 : 0)
   return votes >= majorityOf(members.length)
 }
-
-/** How many of so many members a leader needs. */
-export const majorityOf = (members: number): number => Math.floor(members / 2) + 1
 
 /** The state from the first of these nodes that answers; an unreachable one delays no other. */
 const viewFromAny = (store: StoreReader, addresses: readonly string[]): Promise<EtcdView> =>

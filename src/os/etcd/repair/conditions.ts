@@ -1,6 +1,6 @@
 /** When the others can do without a member, so that it may be removed and join again. */
 import type { Member } from '../client.ts'
-import { majorityOf } from '../view.ts'
+import { majorityOf } from '../majority.ts'
 
 /** The cluster as its other members see it. */
 export interface Others {

@@ -2,8 +2,10 @@ import { Command } from 'commander'
 import { machine as wire } from '../../../../rpc/enums.ts'
 import type { machine } from '../../../../rpc/messages.ts'
 import type { Cluster } from '../../cluster.ts'
+import { type ReplaceOptions, replaceMember } from '../../etcd/replace/replace.ts'
 import { saveSnapshot } from '../../etcd/snapshot.ts'
 import { UsageError } from '../../failure.ts'
+import { duration } from '../../flags.ts'
 import { type Io, remark } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
 import { type Row, table } from '../../output/table.ts'
@@ -33,6 +35,7 @@ export const etcd = (io: Io, cluster: Cluster) =>
         .action((id: string) => runRemoveMember(cluster, id)),
     )
     .addCommand(restore(io, cluster))
+    .addCommand(replace(io, cluster))
     .addCommand(
       leaf('snapshot', 'Save the database of a node to a file and verify it.')
         .argument('<path>', 'the file')
@@ -43,6 +46,16 @@ export const etcd = (io: Io, cluster: Cluster) =>
         .addOption(outputOption())
         .action((flags: OutputFlags) => runStatus(io, cluster, flags)),
     )
+
+const replace = (io: Io, cluster: Cluster) =>
+  leaf('replace-member', 'Remove a member whose machine is gone, and wait until another control plane has its place.')
+    .argument('<member>', 'its id, host name or address')
+    .option('--dry-run', 'only show what would be done', true)
+    .option('--no-dry-run', 'do it')
+    .option('--with <node>', 'host name or address of the machine that takes the place (default: any new control plane)')
+    .option('--timeout <duration>', 'how long to wait for that machine', duration, 15 * 60_000)
+    .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of at the endpoint of the cluster')
+    .action((member: string, options: ReplaceOptions) => replaceMember(io, cluster, member, options))
 
 const members = (name: string, io: Io, cluster: Cluster) =>
   leaf(name, 'List the members.')
