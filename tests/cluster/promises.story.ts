@@ -5,8 +5,8 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tlsKey } from '../../src/pki/key.ts'
+import { argumentsWithSecrets, openSecrets, secretTexts } from '../support/node-root.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
-import { argumentsWithSecrets, openSecrets, secretTexts } from './node-root.ts'
 
 const cluster = new TestCluster('promise')
 const controlPlane = 'promise-controlplane-1'

@@ -6,6 +6,7 @@ export { hexId, memberIdOf } from './client.ts'
 export { etcdClientOf, localEtcd } from './endpoints.ts'
 // A reset leaves the cluster of etcd.
 export { etcdLeave } from './leave.ts'
-// Explanations show the members as each of them sees the cluster.
+// Explanations state how many members are missing.
 export { majorityOf } from './majority.ts'
+// Explanations show the members as each of them sees the cluster.
 export { viewEtcd } from './view.ts'

@@ -57,7 +57,7 @@ func newClient(config *tls.Config, endpoints []string) (*clientv3.Client, error)
 func (r *recorder) mark(name string) error {
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
-		// Each attempt has a value of its own, so that the checker can tell which of them was stored.
+		// Each attempt has a value of its own, which shows the checker which of them was stored.
 		err := r.put(context.Background(), prefix+name, 5*time.Second)
 		if err == nil {
 			return nil

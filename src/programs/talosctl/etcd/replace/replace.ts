@@ -56,7 +56,9 @@ export const replaceMember = (io: Io, cluster: Cluster, which: string, options: 
     await complete(io, own, replacement, others, folder, options)
   })
 
-const dryRun = (io: Io) => void io.stdout.write('nothing was changed: run it with --dry-run=false\n')
+const dryRun = (io: Io): void => {
+  io.stdout.write('nothing was changed: run it with --dry-run=false\n')
+}
 
 const addresses = (members: readonly MemberView[]): string[] =>
   members.filter(({ healthy, learner }) => healthy && !learner).map(({ address }) => address)

@@ -1,0 +1,144 @@
+/** Faults of one node of a cluster. Each ends by itself; the caller waits until the node is healthy again. */
+import { closeSync, cpSync, existsSync, fsyncSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually, succeeded, type TestCluster } from '../../cluster/cluster.ts'
+import { run } from '../etcd-tools.ts'
+
+const etcdProcess = '/usr/local/bin/etcd '
+/** Seconds for which a node is frozen, cut off, or has a full disk: longer than an election takes. */
+const faultTime = 8
+/** Bytes of the disk that is filled. */
+const smallDisk = '768m'
+
+/** A node of the cluster as faults need it. */
+export interface Node {
+  readonly name: string
+  readonly ip: string
+  /** The host's end of its cable. */
+  readonly link: string
+}
+
+/** A fault: from its beginning to its end. */
+export type Fault = (cluster: TestCluster, node: Node) => Promise<void>
+
+/** All faults by name. */
+export const faults: Readonly<Record<string, Fault>> = {
+  'etcd killed': async (cluster, node) => void process.kill(etcdOf(cluster, node), 'SIGKILL'),
+  'node killed': async (cluster, node) => restarted(cluster, node, async () => void process.kill(cluster.initOf(node.name), 'SIGKILL')),
+  'etcd frozen': (cluster, node) => frozen([etcdOf(cluster, node)]),
+  'node frozen': (cluster, node) => frozen(cluster.processesIn(node.name)),
+  'node cut off': cutOff,
+  'node rebooted': (cluster, node) =>
+    restarted(cluster, node, async () => void succeeded(await cluster.talosctl('-n', node.ip, 'reboot', '--wait=false'))),
+  'node reset': (cluster, node) =>
+    restarted(cluster, node, async () => {
+      const flags = ['--system-labels-to-wipe', 'EPHEMERAL', '--reboot', '--wait=false']
+      succeeded(await cluster.talosctl('-n', node.ip, 'reset', ...flags))
+    }),
+  'disk wiped': (cluster, node) =>
+    restarted(cluster, node, async () => {
+      const flags = ['--graceful=false', '--system-labels-to-wipe', 'EPHEMERAL', '--reboot', '--wait=false']
+      succeeded(await cluster.talosctl('-n', node.ip, 'reset', ...flags))
+    }),
+  'data damaged': damageData,
+  'disk full': fillDisk,
+}
+
+/** The data folder of a node's etcd, as the host sees it. */
+const dataOf = (cluster: TestCluster, { name }: Node): string => `/proc/${cluster.initOf(name)}/root/var/lib/etcd`
+
+function etcdOf(cluster: TestCluster, { name }: Node): number {
+  const pid = cluster.processIn(name, etcdProcess)
+  if (pid === undefined) throw new Error(`etcd does not run on ${name}`)
+  return pid
+}
+
+async function restarted(cluster: TestCluster, { name }: Node, act: () => Promise<void>): Promise<void> {
+  const before = cluster.initOf(name)
+  await act()
+  await eventually(async () => {
+    if (cluster.initOf(name) === before) throw new Error(`${name} has not restarted`)
+  }, 180)
+}
+
+async function frozen(pids: readonly number[]): Promise<void> {
+  const signal = (name: 'SIGSTOP' | 'SIGCONT') => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, name)
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  signal('SIGSTOP')
+  await Bun.sleep(faultTime * 1000)
+  signal('SIGCONT')
+}
+
+async function cutOff(cluster: TestCluster, { link }: Node): Promise<void> {
+  const { bridge } = cluster.record().network
+  succeeded(await run(['ip', 'link', 'set', link, 'nomaster']))
+  await Bun.sleep(faultTime * 1000)
+  succeeded(await run(['ip', 'link', 'set', link, 'master', bridge]))
+}
+
+/** Overwrites a part of the log and of the database while etcd is stopped, as a failing disk does, and kills it. */
+export async function damageData(cluster: TestCluster, node: Node): Promise<void> {
+  const pid = etcdOf(cluster, node)
+  process.kill(pid, 'SIGSTOP')
+  const data = dataOf(cluster, node)
+  const log = readdirSync(join(data, 'member/wal'))
+    .filter((name) => name.endsWith('.wal'))
+    .sort()
+    .at(-1)
+  overwrite(join(data, 'member/wal', log ?? ''), 4096)
+  overwrite(join(data, 'member/snap/db'), 16_384)
+  process.kill(pid, 'SIGKILL')
+}
+
+function overwrite(path: string, from: number): void {
+  const file = openSync(path, 'r+')
+  try {
+    writeSync(file, Buffer.alloc(Math.min(65_536, statSync(path).size - from), 0x5a), 0, undefined, from)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Moves the data to a small disk, fills it for a while, and moves the data back. */
+async function fillDisk(cluster: TestCluster, node: Node): Promise<void> {
+  const inMounts = (...argv: string[]) => run(['nsenter', '-t', String(cluster.initOf(node.name)), '-m', ...argv])
+  const data = dataOf(cluster, node)
+  const copy = mkdtempSync('/var/tmp/ichor-etcd-data-')
+  const moved = async (act: () => Promise<void>) => {
+    const pid = etcdOf(cluster, node)
+    process.kill(pid, 'SIGSTOP')
+    rmSync(copy, { recursive: true, force: true })
+    succeeded(await run(['cp', '-a', data, copy]))
+    await act()
+    process.kill(pid, 'SIGKILL')
+  }
+  const filler = join(data, 'filler')
+  try {
+    await moved(async () => {
+      succeeded(await inMounts('mount', '-t', 'tmpfs', '-o', `size=${smallDisk},mode=700,uid=60,gid=60`, 'tmpfs', '/var/lib/etcd'))
+      succeeded(await run(['cp', '-a', `${copy}/.`, data]))
+    })
+    await eventually(async () => etcdOf(cluster, node))
+    // dd ends with an error when the disk is full.
+    await run(['dd', 'if=/dev/zero', `of=${filler}`, 'bs=1M'])
+    await Bun.sleep(faultTime * 1000)
+  } finally {
+    rmSync(filler, { force: true })
+  }
+  await eventually(async () => etcdOf(cluster, node))
+  await moved(async () => {
+    succeeded(await inMounts('umount', '-l', '/var/lib/etcd'))
+    rmSync(join(data, 'member'), { recursive: true, force: true })
+    cpSync(join(copy, 'member'), join(data, 'member'), { recursive: true, preserveTimestamps: true })
+    succeeded(await run(['chown', '-R', '60:60', join(data, 'member')]))
+  })
+  if (existsSync(copy)) rmSync(copy, { recursive: true })
+}
