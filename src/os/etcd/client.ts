@@ -87,7 +87,8 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
     status: () => channel.unary('etcdserverpb.Maintenance/Status', {}, short),
     async hash(revision) {
       const reply = await channel.unary('etcdserverpb.Maintenance/HashKV', { revision }, { deadline: compactionLimit })
-      return { hash: reply.hash, compacted: reply.compactRevision }
+      // Before the first time it is -1.
+      return { hash: reply.hash, compacted: Math.max(0, reply.compactRevision) }
     },
     async quorum(signal) {
       await channel.unary('etcdserverpb.KV/Range', { key: Buffer.from('health'), countOnly: true }, { ...short, signal })

@@ -2,7 +2,7 @@
  * etcd-verify: reads the data of an etcd that does not run, and prints as JSON whose it is and what is wrong with it. A program of
  * its own, since gigabytes are read.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ReadAt } from '../../wire/bolt.ts'
 import { DecodeError } from '../../wire/decode-error.ts'
@@ -15,6 +15,8 @@ import { isWalSegment, verifyWal, type WalOwner, type WalSegment } from '../../w
 
 /** Bytes read at a time: the pages of a database are small, and mostly in their order. */
 const blockSize = 1 << 20
+/** Milliseconds after which a log that was cut off has been in use. */
+const usedAfter = 60_000
 
 /** What was found. */
 interface Report {
@@ -37,17 +39,33 @@ export async function main([folder, ...more]: string[]): Promise<number> {
 /** Verifies log, database and snapshots below a data folder of etcd. Throws when there is none. */
 export function verifyData(folder: string): Report {
   const snap = join(folder, 'member/snap')
-  const wal = join(folder, 'member/wal')
   const report: Report = { damage: [] }
+  let last: bigint | undefined
   examine(report, 'member/wal', () => {
-    const names = readdirSync(wal).filter(isWalSegment).sort()
-    if (names.length === 0) throw new DecodeError('etcd log', 0, 'it has no segment')
-    const owner = verifyWal(segments(wal, names))
-    if (owner) report.owner = owner
+    last = verifyLog(join(folder, 'member/wal'), report)
   })
-  examine(report, 'member/snap/db', () => verifyDatabaseFile(join(snap, 'db'), report))
+  examine(report, 'member/snap/db', () => {
+    const applied = verifyDatabaseFile(join(snap, 'db'), report)
+    if (last !== undefined && last < applied)
+      throw new DecodeError('etcd log', 0, `it ends at entry ${last}, and the database has entry ${applied}`)
+  })
   examine(report, 'member/snap', () => verifySnapshots(snap))
   return report
+}
+
+/** Returns the index of the last entry. */
+function verifyLog(wal: string, report: Report): bigint {
+  const names = readdirSync(wal).sort()
+  const own = names.filter(isWalSegment)
+  const newest = own.at(-1)
+  if (newest === undefined) throw new DecodeError('etcd log', 0, 'it has no segment')
+  const { owner, last } = verifyWal(segments(wal, own))
+  if (owner) report.owner = owner
+  // etcd cuts a log off at a record that is not complete. One that could be used afterwards was written to since.
+  const cut = names.find((name) => name === `${newest}.broken`)
+  if (cut !== undefined && statSync(join(wal, newest)).mtimeMs - statSync(join(wal, cut)).mtimeMs < usedAfter)
+    throw new DecodeError(`etcd log ${newest}`, 0, 'etcd has cut it off at a damaged record')
+  return last
 }
 
 /** A file that cannot be read is damaged: the disk may be. An error of another kind is not about the data. */
@@ -78,13 +96,14 @@ function verifySnapshots(folder: string): void {
   if (names.length > 0 && problems.length === names.length) throw problems[0]
 }
 
-function verifyDatabaseFile(path: string, report: Report): void {
+function verifyDatabaseFile(path: string, report: Report): bigint {
   const file = openSync(path, 'r')
   try {
     const read = buffered(file, fstatSync(file).size)
-    verifyDatabase(read)
+    const applied = verifyDatabase(read)
     const keys = keyHash(read)
     if (keys) report.keys = keys
+    return applied
   } finally {
     closeSync(file)
   }

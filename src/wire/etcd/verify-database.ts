@@ -11,11 +11,11 @@ const keyValue = { key: 1, last: 6 }
 const metaBucket = 'meta'
 const consistentIndex = 'consistent_index'
 
-/** Throws DecodeError for a database that etcd cannot use. */
-export function verifyDatabase(read: ReadAt): void {
+/** Returns the index of the last entry that was applied to the database. Throws DecodeError for one that etcd cannot use. */
+export function verifyDatabase(read: ReadAt): bigint {
   const database = new BoltDatabase(read)
   database.checkFreelist()
-  let indexed = false
+  let applied: bigint | undefined
   database.eachEntry((name) => {
     const bucket = Buffer.from(name).toString()
     let before: Buffer | undefined
@@ -23,10 +23,12 @@ export function verifyDatabase(read: ReadAt): void {
       if (before && Buffer.compare(before, key) >= 0) throw new DecodeError(`etcd bucket "${bucket}"`, 0, 'its keys are not in order')
       before = Buffer.from(key)
       if (bucket === 'key') verifyKeyValue(key, value)
-      if (bucket === metaBucket && before.toString('latin1') === consistentIndex) indexed = value.length === 8
+      if (bucket === metaBucket && before.toString('latin1') === consistentIndex && value.length === 8)
+        applied = Buffer.from(value.buffer, value.byteOffset, 8).readBigUInt64BE(0)
     }
   })
-  if (!indexed) throw new DecodeError('etcd database', 0, 'it does not say what was applied to it')
+  if (applied === undefined) throw new DecodeError('etcd database', 0, 'it does not say what was applied to it')
+  return applied
 }
 
 function verifyKeyValue(key: Uint8Array, value: Uint8Array): void {

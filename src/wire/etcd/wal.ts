@@ -29,18 +29,27 @@ const segmentName = /^([0-9a-f]{16})-[0-9a-f]{16}\.wal$/
 /** Whether a file of this name is a segment of the log. */
 export const isWalSegment = (name: string): boolean => segmentName.test(name)
 
+/** What a log holds. */
+export interface WalContents {
+  /** The member that wrote it. */
+  readonly owner?: WalOwner
+  /** Index of its last entry, or of its last snapshot. */
+  readonly last: bigint
+}
+
 /** The state of reading: the checksum continues from one segment to the next. */
 interface Progress {
   sum: Crc32c | undefined
   owner: WalOwner | undefined
+  last: bigint
 }
 
 /**
- * Reads all segments, in the order of their names; returns the member that wrote them. Throws DecodeError for a log that etcd
+ * Reads all segments, in the order of their names. Throws DecodeError for a log that etcd
  * refuses. Its last write may be incomplete: etcd cuts it off.
  */
-export function verifyWal(segments: Iterable<WalSegment>): WalOwner | undefined {
-  const progress: Progress = { sum: undefined, owner: undefined }
+export function verifyWal(segments: Iterable<WalSegment>): WalContents {
+  const progress: Progress = { sum: undefined, owner: undefined, last: 0n }
   let expected: bigint | undefined
   let torn: DecodeError | undefined
   for (const segment of segments) {
@@ -51,7 +60,8 @@ export function verifyWal(segments: Iterable<WalSegment>): WalOwner | undefined 
     expected = number + 1n
     torn = verifySegment(segment, progress)
   }
-  return progress.owner
+  const { owner, last } = progress
+  return { last, ...(owner && { owner }) }
 }
 
 /** Verifies one segment; returns an error that is none in the last one. */
@@ -96,6 +106,9 @@ function verifyRecord(bytes: Uint8Array, progress: Progress): string | undefined
   progress.sum.update(data)
   if (progress.sum.value !== crc) return 'checksum is different'
   if (type === record.metadata) progress.owner = ownerOf(data)
+  // `raftpb.Entry` has its index in field 3, `walpb.Snapshot` in field 1. An entry replaces those from its index on.
+  if (type === record.entry) progress.last = numberIn(data, 3)
+  if (type === record.snapshot) progress.last = maximum(progress.last, numberIn(data, 1))
   return undefined
 }
 
@@ -111,6 +124,13 @@ function readRecord(bytes: Uint8Array): { type: number; crc: number; data: Uint8
     else throw new DecodeError('etcd log record', 0, `field ${id}`)
   }
   return { type, crc, data }
+}
+
+const maximum = (a: bigint, b: bigint): bigint => (a > b ? a : b)
+
+function numberIn(data: Uint8Array, field: number): bigint {
+  for (const { id, value } of readProtobufFields(data)) if (id === field && typeof value === 'bigint') return value
+  return 0n
 }
 
 /** `etcdserverpb.Metadata`. */

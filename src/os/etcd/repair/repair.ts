@@ -112,7 +112,8 @@ export class Repair {
         ? `the other members have no majority (${String(seen)}): bring them back, or recover the cluster from a snapshot`
         : (foreign(owner, others.cluster) ?? this.#tooSoon() ?? (await this.#claimed(client, spec, own, others)))
     if (waiting !== undefined || !client || !others) {
-      log.error('etcd cannot use its data, and does not join again by itself', { reason, waiting })
+      if (this.#tools.store.get(EtcdRepair, 'etcd')?.spec.waiting !== waiting)
+        log.error('etcd cannot use its data, and does not join again by itself', { reason, waiting })
       note(`cannot use its data (${reason}): ${waiting}`)
       this.#put({ state: 'waiting', reason, waiting: waiting ?? '', kept: '' })
       return false
