@@ -1,14 +1,12 @@
 /** Faults of one node of a cluster. Each ends by itself; the caller waits until the node is healthy again. */
-import { closeSync, cpSync, existsSync, fsyncSync, mkdtempSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually, succeeded, type TestCluster } from '../../cluster/cluster.ts'
 import { run } from '../etcd-tools.ts'
 
 const etcdProcess = '/usr/local/bin/etcd '
-/** Seconds for which a node is frozen, cut off, or has a full disk: longer than an election takes. */
+/** Seconds for which a node is frozen or cut off: longer than an election takes. */
 const faultTime = 8
-/** Bytes of the disk that is filled. */
-const smallDisk = '768m'
 
 /** A node of the cluster as faults need it. */
 export interface Node {
@@ -41,7 +39,6 @@ export const faults: Readonly<Record<string, Fault>> = {
       succeeded(await cluster.talosctl('-n', node.ip, 'reset', ...flags))
     }),
   'data damaged': damageData,
-  'disk full': fillDisk,
 }
 
 /** The data folder of a node's etcd, as the host sees it. */
@@ -105,40 +102,4 @@ function overwrite(path: string, from: number): void {
   } finally {
     closeSync(file)
   }
-}
-
-/** Moves the data to a small disk, fills it for a while, and moves the data back. */
-async function fillDisk(cluster: TestCluster, node: Node): Promise<void> {
-  const inMounts = (...argv: string[]) => run(['nsenter', '-t', String(cluster.initOf(node.name)), '-m', ...argv])
-  const data = dataOf(cluster, node)
-  const copy = mkdtempSync('/var/tmp/ichor-etcd-data-')
-  const moved = async (act: () => Promise<void>) => {
-    const pid = etcdOf(cluster, node)
-    process.kill(pid, 'SIGSTOP')
-    rmSync(copy, { recursive: true, force: true })
-    succeeded(await run(['cp', '-a', data, copy]))
-    await act()
-    process.kill(pid, 'SIGKILL')
-  }
-  const filler = join(data, 'filler')
-  try {
-    await moved(async () => {
-      succeeded(await inMounts('mount', '-t', 'tmpfs', '-o', `size=${smallDisk},mode=700,uid=60,gid=60`, 'tmpfs', '/var/lib/etcd'))
-      succeeded(await run(['cp', '-a', `${copy}/.`, data]))
-    })
-    await eventually(async () => etcdOf(cluster, node))
-    // dd ends with an error when the disk is full.
-    await run(['dd', 'if=/dev/zero', `of=${filler}`, 'bs=1M'])
-    await Bun.sleep(faultTime * 1000)
-  } finally {
-    rmSync(filler, { force: true })
-  }
-  await eventually(async () => etcdOf(cluster, node))
-  await moved(async () => {
-    succeeded(await inMounts('umount', '-l', '/var/lib/etcd'))
-    rmSync(join(data, 'member'), { recursive: true, force: true })
-    cpSync(join(copy, 'member'), join(data, 'member'), { recursive: true, preserveTimestamps: true })
-    succeeded(await run(['chown', '-R', '60:60', join(data, 'member')]))
-  })
-  if (existsSync(copy)) rmSync(copy, { recursive: true })
 }
