@@ -10,5 +10,7 @@ test.each([
   const child = Bun.spawn([process.execPath, main, ...args], { argv0, stdout: 'ignore', stderr: 'pipe' })
   const output = await new Response(child.stderr).text()
   expect(await child.exited).toBe(64)
-  expect(output).toBe(`${message}call it by, or with, one of init, apid, trustd, talosctl, exec, etcd-verify, node-supervisor, dashboard, discovery\n`)
+  expect(output).toBe(
+    `${message}call it by, or with, one of init, apid, trustd, talosctl, exec, etcd-verify, node-supervisor, dashboard, discovery\n`,
+  )
 })
