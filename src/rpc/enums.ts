@@ -158,6 +158,13 @@ export const grpc = {
 
 export const ichor = {
   v1: {
+    EtcdRepairEvent: {
+      Action: {
+        PUT_ASIDE: 0,
+        REJOINED: 1,
+        DELETED: 2,
+      },
+    },
     EtcdBackup: {
       State: {
         UNCHECKED: 0,

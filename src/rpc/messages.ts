@@ -1039,6 +1039,12 @@ export namespace ichor.v1 {
     noConfirm: boolean
     reconnects: boolean
   }
+  export interface EtcdRepairEvent {
+    action: number
+    member: string
+    reason: string
+    kept: string
+  }
   export interface EtcdBackup {
     target: string
     name: string

@@ -30,8 +30,6 @@ export interface EtcdClient {
   remove(id: string): Promise<void>
   updatePeers(id: string, peerURLs: string[]): Promise<void>
   status(): Promise<etcdserverpb.StatusResponse>
-  /** The hash of all keys up to a revision, as this member has them, and the revision up to which it has discarded history. */
-  hash(revision: number): Promise<{ hash: number; compacted: number }>
   /** Resolves when a majority has agreed to a read; rejects otherwise. */
   quorum(signal?: AbortSignal): Promise<void>
   /** A snapshot of the database, in pieces. */
@@ -85,11 +83,6 @@ export function etcdClient(endpoints: readonly string[], { ca, cert, key }: Etcd
     remove: async (ID) => void (await channel.unary('etcdserverpb.Cluster/MemberRemove', { ID }, short)),
     updatePeers: async (ID, peerURLs) => void (await channel.unary('etcdserverpb.Cluster/MemberUpdate', { ID, peerURLs }, short)),
     status: () => channel.unary('etcdserverpb.Maintenance/Status', {}, short),
-    async hash(revision) {
-      const reply = await channel.unary('etcdserverpb.Maintenance/HashKV', { revision }, { deadline: compactionLimit })
-      // Before the first time it is -1.
-      return { hash: reply.hash, compacted: Math.max(0, reply.compactRevision) }
-    },
     async quorum(signal) {
       await channel.unary('etcdserverpb.KV/Range', { key: Buffer.from('health'), countOnly: true }, { ...short, signal })
     },

@@ -62,7 +62,7 @@ function repairing(time: ReturnType<typeof fakeTime>, situation: Situation = {})
         if (own && situation.silent?.includes(own.ID)) throw new RpcError('Unavailable', 'connection refused')
         return { header: { clusterId: '7', memberId: own?.ID ?? '2' }, leader: '2' } as never
       },
-      hash: async () => ({ hash: situation.hash ?? 5, compacted: 10 }),
+      hashKv: async () => ({ hash: situation.hash ?? 5, compactRevision: 10 }) as never,
       claim: async (_: string, holder: string) => situation.holder ?? holder,
       release: async (_: string, holder: string) => void seen.calls.push(`release ${holder}`),
       remove: async (id: string) => void seen.calls.push(`remove ${id}`),

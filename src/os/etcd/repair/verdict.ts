@@ -34,8 +34,9 @@ export function membershipOf(owner: Verification['owner'], cluster: string, memb
 /** Whether the keys differ from those of all the others that have the same history; one other is not enough to decide. */
 export async function differenceOf({ keys }: Verification, others: readonly EtcdClient[]): Promise<string | undefined> {
   if (!keys) return undefined
-  const hashes = await Promise.all(others.map((client) => client.hash(keys.revision).catch(() => undefined)))
-  const comparable = hashes.flatMap((other) => (other?.compacted === keys.compacted ? [other.hash] : []))
+  const hashes = await Promise.all(others.map((client) => client.hashKv(keys.revision).catch(() => undefined)))
+  // It is -1 where no history was discarded yet.
+  const comparable = hashes.flatMap((other) => (other && Math.max(0, other.compactRevision) === keys.compacted ? [other.hash] : []))
   if (comparable.length < 2 || new Set(comparable).size > 1 || comparable[0] === keys.hash) return undefined
   return `its keys at revision ${keys.revision} differ from those of the ${comparable.length} other members`
 }
