@@ -14,8 +14,9 @@ test.each(['0', '-1', '1e3', '0.5', 'full'])('FUZZ_RUNS=%s is refused', (text) =
 
 test('a sample is spread over all cases, and is all of them at full strength', () => {
   const all = Array.from({ length: 60 }, (_, index) => index)
-  expect(sample(all, 10)).toEqual([0, 10, 20, 30, 40, 50])
-  expect(sample(all, 100)).toEqual(all)
-  expect(sample(all, 300)).toEqual(all)
-  expect(sample([1, 2], 10)).toEqual([1, 2])
+  expect(sample(all, { wanted: 10 })).toEqual([0, 10, 20, 30, 40, 50])
+  expect(sample(all, { wanted: 100 })).toEqual(all)
+  expect(sample(all, { wanted: 300 })).toEqual(all)
+  expect(sample([1, 2], { wanted: 10 })).toEqual([1, 2])
+  expect(sample(all, { wanted: 1, fewest: 2 })).toEqual([0, 30])
 })

@@ -13,9 +13,9 @@ export function runs(full: number, wanted = percent): number {
   return Math.max(Math.min(full, least), Math.ceil((full * wanted) / 100))
 }
 
-/** As many of all cases as are wanted, spread over them evenly. */
-export function sample<T>(all: readonly T[], wanted = percent): T[] {
-  const count = Math.min(all.length, runs(all.length, wanted))
+/** As many of all cases as are wanted, but no fewer than `fewest`, spread over them evenly. */
+export function sample<T>(all: readonly T[], { fewest = least, wanted = percent } = {}): T[] {
+  const count = Math.min(all.length, Math.max(fewest, Math.ceil((all.length * wanted) / 100)))
   return Array.from({ length: count }, (_, index) => all[Math.floor((index * all.length) / count)]!)
 }
 

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../../src/cosi/clock.ts'
+import { sample } from '../../support/runs.ts'
 import { type Fails, replaceSockets, restoreSockets, SocketFaults } from '../runtime-sockets.ts'
 import { clientCertificate, failure, freePort, identityOf, type Node, startNode } from './nodes.ts'
 
@@ -85,15 +86,18 @@ test('calls to one node, another and both use every kind of socket', async () =>
 })
 
 describe('calls come to succeed', () => {
-  test.each([1, 2, 3, 5])('when use %d of every socket fails', async (which) => {
+  test.each(sample([1, 2, 3, 5], { fewest: 1 }))('when use %d of every socket fails', async (which) => {
     await calls((_, nth) => nth === which)
     expect(faults.fired).not.toEqual([])
   })
 
-  test.each(['listen', 'accept', 'request', 'reply', 'connect', 'open', 'read', 'write'])('when the first %s fails', async (kind) => {
-    await calls((use, nth) => use.startsWith(`${kind} `) && nth === 1)
-    expect(faults.fired).not.toEqual([])
-  })
+  test.each(sample(['listen', 'accept', 'request', 'reply', 'connect', 'open', 'read', 'write'], { fewest: 1 }))(
+    'when the first %s fails',
+    async (kind) => {
+      await calls((use, nth) => use.startsWith(`${kind} `) && nth === 1)
+      expect(faults.fired).not.toEqual([])
+    },
+  )
 })
 
 // A minute: for a change of how connections are made.
