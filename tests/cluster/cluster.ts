@@ -163,7 +163,13 @@ export class TestCluster {
 export interface KubeItem {
   metadata: { name: string; labels?: Record<string, string>; uid: string; deletionTimestamp?: string }
   spec: { nodeName?: string; clusterIP?: string }
-  status: { phase?: string; podIP?: string; conditions?: { type: string; status: string }[]; nodeInfo?: { bootID: string } }
+  status: {
+    phase?: string
+    podIP?: string
+    conditions?: { type: string; status: string }[]
+    containerStatuses?: { restartCount: number }[]
+    nodeInfo?: { bootID: string }
+  }
 }
 
 /** Returns a result, or throws its output when the command failed. */

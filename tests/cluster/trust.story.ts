@@ -6,7 +6,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { fromBase64, signedBy } from '../../src/pki/certificate.ts'
+import { fromBase64, newCA, signedBy } from '../../src/pki/certificate.ts'
+import { connectProxy } from '../os/connect-proxy.ts'
+import { servePart } from '../support/private-registry.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
 import { benchmark, buildKubeBench, exceptions, type KubeBench } from './kube-bench/kube-bench.ts'
 
@@ -132,6 +134,58 @@ describe('the taint of a control plane node', () => {
     await allow(false)
     await eventually(async () => expect(await taints()).toContain(`${role}:NoSchedule`), 15)
   })
+})
+
+describe('a private registry', () => {
+  const gateway = '10.68.0.1'
+  const company = newCA({ kind: 'ecdsa', subject: { commonName: 'company' } })
+  let registry: Awaited<ReturnType<typeof servePart>>
+  let proxy: Awaited<ReturnType<typeof connectProxy>>
+  beforeAll(async () => {
+    registry = servePart(gateway, company, 'registry.test')
+    proxy = await connectProxy({ 'registry.test:443': registry.port }, gateway)
+  })
+  afterAll(async () => {
+    await apply({ kind: 'EnvironmentConfig', $patch: 'delete' })
+    await apply({ kind: 'TrustedRootsConfig', name: 'company', $patch: 'delete' })
+    await registry.close()
+    proxy.close()
+  })
+  const pull = (name: string) => cluster.talosctl('-n', second, 'image', 'pull', name)
+  const apply = (document: object) => on(second, 'patch', 'mc', '-p', JSON.stringify({ apiVersion: 'v1alpha1', ...document }))
+  const startOfInit = () => readFileSync(`/proc/${cluster.initOf(worker)}/stat`, 'utf8').split(' ')[21]
+
+  test("behind a company's authority is trusted as soon as it is configured, without a restart of the node", async () => {
+    const [name, started, pods] = [`${gateway}:${registry.port}/story/part:1`, startOfInit(), await podsOf(worker)]
+    expect((await pull(name)).code).toBe(1)
+    await apply({ kind: 'TrustedRootsConfig', name: 'company', certificates: company.crt })
+    await eventually(async () => succeeded(await pull(name)), 60)
+    expect(succeeded(await cluster.talosctl('-n', second, 'image', 'list')).stdout).toContain(name)
+    const bundle = await on(second, 'read', '/etc/ssl/certs/ca-certificates.crt')
+    expect(bundle).toEndWith(`\ncompany:\n========\n${company.crt}`)
+    expect(bundle.match(/BEGIN CERTIFICATE/g)?.length).toBeGreaterThan(100)
+    for (const program of ['/usr/local/bin/kubelet', '/usr/bin/apid'])
+      await eventually(async () => expect(insideOf(program)).toBe(bundle), 60)
+    // Containers outlive the restart of their daemon.
+    expect([startOfInit(), await podsOf(worker)]).toEqual([started, pods])
+  }, 120_000)
+
+  test('is reached through the proxy of the configuration', async () => {
+    const name = 'registry.test/story/part:1'
+    expect((await pull(name)).code).toBe(1)
+    await apply({ kind: 'EnvironmentConfig', variables: { https_proxy: proxy.url, NO_PROXY: '10.0.0.0/8,.svc,.local' } })
+    await eventually(async () => succeeded(await pull(name)), 60)
+    expect(new Set(proxy.requests)).toEqual(new Set(['CONNECT registry.test:443 HTTP/1.1']))
+  }, 120_000)
+
+  const insideOf = (program: string) =>
+    readFileSync(`/proc/${cluster.processIn(worker, program)}/root/etc/ssl/certs/ca-certificates.crt`, 'utf8')
+  /** Names and restarts of the pods of a node. */
+  const podsOf = async (node: string) => {
+    const { items } = await cluster.objects('get', 'pods', '-A', '--field-selector', `spec.nodeName=${node}`)
+    const restarts = ({ status }: KubeItem) => (status.containerStatuses ?? []).map(({ restartCount }) => restartCount)
+    return items.map((pod) => [pod.metadata.name, ...restarts(pod)].join(' ')).sort()
+  }
 })
 
 test('logs outlive a restart of the node', async () => {

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** An HTTP proxy that only knows CONNECT. Names are looked up in `hosts`: host:port → port on loopback. */
+/** An HTTP proxy that only knows CONNECT. Names are looked up in `hosts`: host:port → port at the address of the proxy. */
 export async function connectProxy(hosts: Record<string, number> = {}, hostname = '127.0.0.1') {
   const requests: string[] = []
   const server = createServer((client: Socket) => {
@@ -11,7 +11,7 @@ export async function connectProxy(hosts: Record<string, number> = {}, hostname 
       requests.push(/^proxy-authorization: .*$/im.exec(head)?.[0] ? `${line} with credentials` : line)
       const port = hosts[line.split(' ')[1] ?? '']
       if (port === undefined) return client.end('HTTP/1.1 403 Forbidden\r\n\r\n')
-      const upstream = connect(port, '127.0.0.1', () => {
+      const upstream = connect(port, hostname, () => {
         client.write('HTTP/1.1 200 Connection established\r\n\r\n')
         client.pipe(upstream).pipe(client)
       })
