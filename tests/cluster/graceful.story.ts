@@ -43,7 +43,10 @@ beforeAll(async () => {
     ...['--cidr', '10.64.0.0/24'],
     ...['guests', 'private'].flatMap((name) => ['--registry-mirror', `${name}.test=http://${gateway}:${registry.port}`]),
     ...['--config-patch-worker', JSON.stringify({ machine: { seccompProfiles: [noFolders] } })],
-    ...['--config-patch-worker', kubelet({ shutdownGracePeriod: '16s', shutdownGracePeriodCriticalPods: '6s' })],
+    ...[
+      '--config-patch-worker',
+      kubelet({ shutdownGracePeriod: '16s', shutdownGracePeriodCriticalPods: '6s', volumeStatsAggPeriod: '10s' }),
+    ],
     ...['--config-patch-control-plane', kubelet({ shutdownGracePeriodByPodPriority: [{ priority: 0, shutdownGracePeriodSeconds: 20 }] })],
     ...['--config-patch-control-plane', JSON.stringify({ machine: { features: { kubernetesTalosAPIAccess } } })],
   )
@@ -130,6 +133,13 @@ describe('pods', () => {
     succeeded(await cluster.kubectl(['label', 'namespace', 'default', 'pod-security.kubernetes.io/enforce=privileged']))
   })
 
+  beforeAll(async () => {
+    const limits = { 'ephemeral-storage': '1Mi' }
+    await apply(
+      pod('greedy', 0, { args: ['fill', '/words/file', '8'], resources: { limits } }, { volumes: [{ name: 'words', emptyDir: {} }] }),
+    )
+  })
+
   test('are denied the system calls of a profile of the configuration', async () => {
     const seccompProfile = { type: 'Localhost', localhostProfile: `profiles/${noFolders.name}` }
     const making = (name: string, securityContext: object) =>
@@ -158,7 +168,8 @@ describe('pods', () => {
     }
     const before = cluster.processIn(worker, '/usr/local/bin/kubelet')
     const credentialProviderConfig = { providers: [provider] }
-    await on(second, 'patch', 'mc', '-p', JSON.stringify({ machine: { kubelet: { extraMounts, credentialProviderConfig } } }))
+    const nodeTaints = { late: 'yes:PreferNoSchedule' }
+    await on(second, 'patch', 'mc', '-p', JSON.stringify({ machine: { kubelet: { extraMounts, credentialProviderConfig }, nodeTaints } }))
     const kubeletProcess = await eventually(async () => {
       const found = cluster.processIn(worker, '/usr/local/bin/kubelet')
       expect([undefined, before]).not.toContain(found)
@@ -173,6 +184,15 @@ describe('pods', () => {
       pod('private', 0, { image: 'private.test/guest:1', args: ['list', '/'], volumeMounts: [] }, { volumes: [], restartPolicy: 'Never' }),
     )
     await succeeds('private')
+  })
+
+  test('find the taints with which a worker registered: it may not change them, which it reports', async () => {
+    await eventually(async () => {
+      expect(await on(second, 'logs', 'controller-runtime')).toMatch(
+        /a worker may not change its taints.* taints="?late=yes:PreferNoSchedule/,
+      )
+    }, 20)
+    expect(succeeded(await cluster.kubectl(['get', 'node', worker, '-o', 'jsonpath={.spec.taints}'])).stdout).toBe('')
   })
 
   test('run in a user namespace, where root is nobody on the node', async () => {
@@ -192,6 +212,12 @@ describe('pods', () => {
     await apply(pod('typed', 0, { args: ['list', '/words'] }, { volumes, restartPolicy: 'Never' }))
     await succeeds('typed')
     expect(succeeded(await cluster.kubectl(['logs', 'typed'])).stdout).toContain('kube')
+  })
+
+  test('are evicted when they have written more than they may', async () => {
+    await eventually(async () => expect(await phaseOf('greedy')).toBe('Failed'), 60)
+    const { stdout } = succeeded(await cluster.kubectl(['get', 'pod', 'greedy', '-o', 'jsonpath={.status.reason}: {.status.message}']))
+    expect(stdout).toMatch(/^Evicted: .*ephemeral.* exceeds/)
   })
 
   test('write through a subPath to the node, where others find it', async () => {
@@ -217,6 +243,9 @@ test('a scheduler that the configuration disables is gone, and the cluster is he
     true,
   )
   await on(first, 'health', '--wait-timeout', '1m')
+  expect((await cluster.talosctl('--nodes', first, 'explain', 'staticpods', 'kube-scheduler')).stdout).toContain(
+    'machine.controlPlane.scheduler.disabled is set',
+  )
   await disable(false)
   await eventually(async () => expect(await schedulers()).toBe(1), 60)
 })
