@@ -110,8 +110,14 @@ describe('the machine is installed, and starts from its disk,', () => {
     'exit mkfs.xfs',
   ]
   test.each(sample(calls, { fewest: 2 }))('when %s fails in the middle', async (call) => {
-    const middle = Math.ceil((uses.install.get(call) ?? 0) / 2)
-    expect(await installs((name, use) => name === call && use === middle)).toEqual([call])
+    // How many rounds controllers take varies, and with them the uses of a call: where it was used less often, an earlier use fails.
+    let which = uses.install.get(call) ?? 0
+    let fired: string[] = []
+    do {
+      which = Math.ceil(which / 2)
+      fired = await installs((name, use) => name === call && use === which)
+    } while (fired.length === 0 && which > 1)
+    expect(fired).toEqual([call])
   })
 })
 
