@@ -235,7 +235,7 @@ describe('a download', () => {
 
   test('that takes too long is ended', async () => {
     answers = [() => new Promise<Response>(() => {}), () => new Response(whole)]
-    const { done, published } = metal(`${here}/slow`, { attempt: 50 })
+    const { done, published } = metal(`${here}/slow`, { attempt: 250 })
     await done()
     expect(published).toEqual([`machine.ConfigLoadErrorEvent: metal: fetch "${here}/slow": no answer in time`])
   })
