@@ -1,5 +1,5 @@
 /**
- * Time of the unit suite, and what each setting of its runtime (tests/unit.ts) saves. Run it on a quiet machine: two runs of each.
+ * Time of the unit suite on a quiet machine, the better of two runs.
  *
  *   bun bench/unit.ts
  */
@@ -14,20 +14,9 @@ interface Cost {
   system: number
 }
 
-/** The runtime's own values, which take a setting of the suite back. */
-const variants: Readonly<Record<string, Record<string, string>>> = {
-  'as it is': {},
-  'with the last tier of the compiler': { BUN_JSC_useFTLJIT: '1' },
-  'with memory given back after 100 ms': { MIMALLOC_PURGE_DELAY: '100' },
-  'with both': { BUN_JSC_useFTLJIT: '1', MIMALLOC_PURGE_DELAY: '100' },
-}
-
-async function measure(settings: Record<string, string>): Promise<Cost> {
+async function measure(): Promise<Cost> {
   const started = performance.now()
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../tests/unit.ts')], {
-    env: { ...process.env, ...settings },
-    stdio: ['ignore', 'ignore', 'ignore'],
-  })
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../tests/unit.ts')], { stdio: ['ignore', 'ignore', 'ignore'] })
   if ((await child.exited) !== 0) throw new Error('the unit suite fails: see `bun run unit`')
   const { cpuTime } = present(child.resourceUsage(), 'the resource usage of the suite')
   return {
@@ -37,10 +26,8 @@ async function measure(settings: Record<string, string>): Promise<Cost> {
   }
 }
 
-console.log('| unit suite | s | processor, user | system |')
-console.log('|---|---|---|---|')
-for (const [name, settings] of Object.entries(variants)) {
-  const [first, second] = [await measure(settings), await measure(settings)]
-  const best = first.wall < second.wall ? first : second
-  console.log(`| ${name} | ${[best.wall, best.user, best.system].map((seconds) => seconds.toFixed(1)).join(' | ')} |`)
-}
+const [first, second] = [await measure(), await measure()]
+const { wall, user, system } = first.wall < second.wall ? first : second
+console.log('| unit suite | processor, user | system |')
+console.log('|---|---|---|')
+console.log(`| ${[wall, user, system].map((seconds) => `${seconds.toFixed(1)} s`).join(' | ')} |`)

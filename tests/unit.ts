@@ -5,14 +5,6 @@
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
-/** The runtime's settings for a process of half a minute. bench/unit.ts measures what each saves. */
-const settings = {
-  // No function of a test runs long enough to earn back what the last tier of the compiler takes.
-  BUN_JSC_useFTLJIT: '0',
-  // Memory stays with the process, which soon needs it again, instead of going back and forth to the kernel.
-  MIMALLOC_PURGE_DELAY: '-1',
-}
-
 /** One worker more than processors: tests of failures and time limits wait for a part of their time. */
 const workers = availableParallelism() + 1
 
@@ -28,6 +20,6 @@ const child = Bun.spawn(
     '60000',
     ...process.argv.slice(2),
   ],
-  { cwd: join(import.meta.dir, '..'), env: { ...settings, ...process.env }, stdio: ['ignore', 'inherit', 'inherit'] },
+  { cwd: join(import.meta.dir, '..'), stdio: ['ignore', 'inherit', 'inherit'] },
 )
 process.exitCode = await child.exited
