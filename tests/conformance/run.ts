@@ -10,8 +10,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { stringify } from 'yaml'
 import { run } from '../../rootfs/build/run.ts'
+import { productYaml } from '../../src/programs/talosctl/conformance/product.ts'
 import { release } from '../../src/release.ts'
 import { release as kubernetes } from './programs.ts'
 import { ConformanceCluster, type SpecResult } from './suite.ts'
@@ -47,31 +47,12 @@ try {
   else await made.close()
 }
 const seconds = Math.round((performance.now() - begun) / 1000)
-writeFileSync(join(output, 'PRODUCT.yaml'), stringify(product()))
+writeFileSync(join(output, 'PRODUCT.yaml'), productYaml(release.tag))
 const failed = specs.filter(({ passed }) => !passed)
 for (const { name, reason } of failed) console.log(`not passed: ${name}: ${reason}`)
 console.log(`${specs.length - failed.length} of ${specs.length} passed in ${seconds} s; the reports are in "${output}"`)
 if (whole) record(await row())
 process.exit(failed.length === 0 && specs.length > 0 ? 0 : 1)
-
-/**
- * What the certification programme wants to know of a product (PRODUCT.yaml of cncf/k8s-conformance), as far as the project
- * knows it: addresses and the logo are added when the results are submitted.
- */
-function product(): Record<string, string> {
-  return {
-    vendor: 'Ichor',
-    name: 'Ichor',
-    version: release.tag,
-    website_url: '',
-    repo_url: '',
-    documentation_url: '',
-    product_logo_url: '',
-    type: 'distribution',
-    description: 'A Kubernetes operating system that is managed only through an API.',
-    contact_email_address: '',
-  }
-}
 
 async function row(): Promise<string> {
   const commit = (await run(['git', 'rev-parse', '--short', 'HEAD'], { cwd: root })).trim()

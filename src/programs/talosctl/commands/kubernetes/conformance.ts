@@ -6,6 +6,7 @@ import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import { fileFromTarGz } from '../../archive/one-file.ts'
 import type { Cluster } from '../../cluster.ts'
 import { type Mode, modes, type Pass } from '../../conformance/modes.ts'
+import { productYaml } from '../../conformance/product.ts'
 import { clusterVersion, defaultShell, SuiteRun, suiteImages } from '../../conformance/suite-run.ts'
 import { ExitCode } from '../../failure.ts'
 import type { Io } from '../../io.ts'
@@ -70,22 +71,8 @@ async function save(archive: Uint8Array, folder: string): Promise<void> {
   for (const name of ['e2e.log', 'junit_01.xml']) writeFileSync(join(folder, name), await fileFromTarGz(archive, name))
 }
 
-/** What the certification programme (cncf/k8s-conformance) requires of a product; addresses are the submitter's. */
+/** PRODUCT.yaml of the release that the cluster runs. */
 async function product(cluster: Cluster): Promise<string> {
   const [reply] = await cluster.ask('machine.MachineService/Version', {})
-  const fields = {
-    vendor: 'Ichor',
-    name: 'Ichor',
-    version: reply?.version?.tag ?? '',
-    website_url: '',
-    repo_url: '',
-    documentation_url: '',
-    product_logo_url: '',
-    type: 'distribution',
-    description: 'A Kubernetes operating system that is managed only through an API.',
-    contact_email_address: '',
-  }
-  return Object.entries(fields)
-    .map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`)
-    .join('')
+  return productYaml(reply?.version?.tag ?? '')
 }
