@@ -4,6 +4,7 @@ import { pause } from '../timing/pause.ts'
 import { core, type KubeClient, pathOf } from './client.ts'
 import { isNotFound, KubeError } from './errors.ts'
 import type { KubeObject } from './object.ts'
+import { hasEnded } from './pod.ts'
 
 /** Options of a drain. */
 export interface DrainOptions {
@@ -83,10 +84,10 @@ export async function drain(client: KubeClient, node: string, options: DrainOpti
 }
 
 /** Whether a drain evicts a pod: not pods of a DaemonSet, not mirror pods, not pods that have completed. */
-export function mayLeave({ metadata, status }: KubeObject, { keepOwnerless = false }: Pick<DrainOptions, 'keepOwnerless'> = {}): boolean {
-  const { phase } = (status ?? {}) as { phase?: string }
+export function mayLeave(pod: KubeObject, { keepOwnerless = false }: Pick<DrainOptions, 'keepOwnerless'> = {}): boolean {
+  const { metadata } = pod
   const owners = metadata.ownerReferences ?? []
-  if (phase === 'Succeeded' || phase === 'Failed') return false
+  if (hasEnded(pod)) return false
   if (metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined) return false
   if (keepOwnerless && owners.length === 0) return false
   return !owners.some(({ kind, controller }) => kind === 'DaemonSet' && controller !== false)

@@ -38,6 +38,12 @@ export interface PodStatus {
 /** The status of a pod; empty before the kubelet reported one. */
 export const podStatus = ({ status }: KubeObject): PodStatus => (status ?? {}) as PodStatus
 
+/**
+ * Whether all containers of a pod have ended and none starts again. Its owner has put another in its place, but the object stays: after a graceful
+ * shutdown of its node until the garbage collector's limit is reached.
+ */
+export const hasEnded = (pod: KubeObject): boolean => ['Succeeded', 'Failed'].includes(podStatus(pod).phase ?? '')
+
 /** The conditions in the status of a pod or a node; none when it has no status. */
 export function conditionsOf(status: unknown): readonly Condition[] {
   return (status as { conditions?: readonly Condition[] } | undefined)?.conditions ?? []

@@ -1,6 +1,6 @@
 /** A real cluster for stories: our own commands, in a folder of its own, and ways to look into its nodes. */
 
-import { copyFileSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
 import { own, storyFolder } from '../support/abandoned-clusters.ts'
@@ -59,7 +59,21 @@ export class TestCluster {
 
   /** `cluster create` with this cluster's name; fails the story when it fails. */
   async create(...args: string[]): Promise<CommandResult> {
-    return succeeded(await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args))
+    const result = await this.talosctl('cluster', 'create', '--name', this.name, '--wait-timeout', '4m', ...args)
+    if (result.code !== 0) await this.printState()
+    return succeeded(result)
+  }
+
+  /** Prints what is known of the cluster's nodes and pods, for the reader of a failure. */
+  private async printState(): Promise<void> {
+    if (!existsSync(this.env.KUBECONFIG ?? '')) return
+    for (const args of [
+      ['get', 'nodes,pods', '-A', '-o', 'wide'],
+      ['get', 'events', '-A', '--sort-by=.lastTimestamp'],
+    ]) {
+      const { stdout, stderr } = await this.kubectl(['--request-timeout=10s', ...args])
+      console.log(`kubectl ${args.join(' ')}\n${stderr}${stdout.split('\n').slice(-60).join('\n')}`)
+    }
   }
 
   /** `cluster start` of this cluster; returns what it reports, and fails the story when it fails. */

@@ -207,6 +207,16 @@ for (const [what, spoil, reason] of spoiled) {
   })
 }
 
+test('pods that ended with a node are not waited for', async () => {
+  const state = healthy()
+  const dns = state.pods['k8s-app=kube-dns']!
+  for (const phase of ['Succeeded', 'Failed']) {
+    const conditions = [{ type: 'Ready', status: 'False', reason: 'PodCompleted' }]
+    dns.push({ apiVersion: 'v1', kind: 'Pod', metadata: { name: `coredns-${phase}` }, status: { phase, conditions } })
+  }
+  expect(await check(state)).toContain('waiting for coredns to report ready: OK')
+})
+
 test('a machine that does not answer, or fails, is named', async () => {
   const run = async (services: () => Promise<never>) => {
     const state = healthy()

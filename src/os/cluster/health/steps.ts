@@ -2,7 +2,7 @@
 
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
-import { conditionsOf, isReady as reportsReady } from '../../../kube/pod.ts'
+import { conditionsOf, hasEnded, isReady as reportsReady } from '../../../kube/pod.ts'
 import type { machine } from '../../../rpc/messages.ts'
 import { hostPortOfUrl } from '../../../wire/host-port.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
@@ -228,7 +228,7 @@ async function podsReady(
   if (!first) return 'skip'
   const wanted = await replicas(kubernetes, first)
   const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system', labelSelector })
-  const pods = items.filter((pod) => !pod.metadata.deletionTimestamp)
+  const pods = items.filter((pod) => !pod.metadata.deletionTimestamp && !hasEnded(pod))
   const waiting = pods.filter((pod) => !isReady(pod))
   if (waiting.length === 0 && pods.length >= wanted) return undefined
   const problem =

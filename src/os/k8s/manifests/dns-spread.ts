@@ -1,5 +1,6 @@
 /** Whether the pods of cluster DNS should be spread: the scheduler places them once, often before the second node has joined. */
 import type { KubeObject } from '../../../kube/object.ts'
+import { hasEnded } from '../../../kube/pod.ts'
 
 interface Condition {
   readonly type: string
@@ -32,7 +33,8 @@ export interface Move {
 }
 
 /** The newest pod of DNS, when all are ready on one node and another node could take one. */
-export function crowdedDns(nodes: readonly KubeObject[], pods: readonly KubeObject[], now: Date): Move | undefined {
+export function crowdedDns(nodes: readonly KubeObject[], all: readonly KubeObject[], now: Date): Move | undefined {
+  const pods = all.filter((pod) => !hasEnded(pod))
   const placed = new Set(pods.map((pod) => specOf(pod).nodeName))
   if (pods.length < 2 || placed.size !== 1 || !pods.every((pod) => isReady(pod, now) && !isGoing(pod))) return undefined
   const to = nodes.filter((node) => !placed.has(node.metadata.name) && isReady(node, now) && takesDns(specOf(node)))

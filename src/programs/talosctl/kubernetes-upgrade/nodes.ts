@@ -1,6 +1,7 @@
 /** The nodes of an upgrade, and the version that the cluster has. */
 import { core, type KubeClient } from '../../../kube/client.ts'
 import type { KubeObject } from '../../../kube/object.ts'
+import { hasEnded } from '../../../kube/pod.ts'
 import type { Cluster } from '../cluster.ts'
 import { UsageError } from '../failure.ts'
 import { compareVersions, unsupportedBy, type Version, versionOf, versionOfImage } from './versions.ts'
@@ -56,12 +57,14 @@ const components = ['kube-apiserver', 'kube-controller-manager', 'kube-proxy', '
 /** The lowest version with which a component runs. */
 export async function detectVersion(kubernetes: KubeClient): Promise<Version> {
   const { items } = await kubernetes.list(core.pod, { namespace: 'kube-system' })
-  const versions = items.flatMap(({ metadata, spec }) => {
-    const component = metadata.labels?.['k8s-app'] ?? ''
-    if (!components.includes(component)) return []
-    const { containers = [] } = (spec ?? {}) as { containers?: { name: string; image?: string }[] }
-    return versionOfImage(containers.find(({ name }) => name === component)?.image ?? '') ?? []
-  })
+  const versions = items
+    .filter((pod) => !hasEnded(pod))
+    .flatMap(({ metadata, spec }) => {
+      const component = metadata.labels?.['k8s-app'] ?? ''
+      if (!components.includes(component)) return []
+      const { containers = [] } = (spec ?? {}) as { containers?: { name: string; image?: string }[] }
+      return versionOfImage(containers.find(({ name }) => name === component)?.image ?? '') ?? []
+    })
   const [lowest] = versions.toSorted(compareVersions)
   if (!lowest) throw new UsageError('the version of the cluster cannot be read from its pods: name it with --from')
   return lowest

@@ -38,6 +38,11 @@ test.each([
   expect(crowdedDns(nodes, pods, now)).toBeUndefined()
 })
 
+test('a pod that has ended does not count as one on another node', () => {
+  const ended = pod('ended', 'w1', { phase: 'Succeeded', ...ready('2026-01-01T00:00:00Z', 'False') })
+  expect(crowdedDns([node('cp'), node('w1')], [...two, ended], now)?.pod.metadata.name).toBe('new')
+})
+
 test('a pod is evicted by the elected control plane, once for each set of nodes', async () => {
   const calls: string[] = []
   const nodes = [node('cp'), node('w1')]
