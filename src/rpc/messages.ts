@@ -1039,6 +1039,46 @@ export namespace ichor.v1 {
     noConfirm: boolean
     reconnects: boolean
   }
+  export interface EtcdBackupOffer {
+    name: string
+    size: number
+    sha256: string
+  }
+  export interface EtcdBackupOffered {
+    metadata?: common.Metadata
+    stored: boolean
+    offset: number
+  }
+  export interface EtcdBackupOfferResponse {
+    messages: ichor.v1.EtcdBackupOffered[]
+  }
+  export interface EtcdBackupAppend {
+    name: string
+    offset: number
+    data: Uint8Array
+  }
+  export interface EtcdBackupAppended {
+    metadata?: common.Metadata
+  }
+  export interface EtcdBackupAppendResponse {
+    messages: ichor.v1.EtcdBackupAppended[]
+  }
+  export interface EtcdBackupReadRequest {
+    name: string
+  }
+  export interface EtcdBackupSenderRequest {
+    sender: string
+    lifetime?: google.protobuf.Duration
+  }
+  export interface EtcdBackupSender {
+    metadata?: common.Metadata
+    ca: Uint8Array
+    crt: Uint8Array
+    key: Uint8Array
+  }
+  export interface EtcdBackupSenderResponse {
+    messages: ichor.v1.EtcdBackupSender[]
+  }
   export interface EtcdRepairEvent {
     action: number
     member: string
@@ -2599,6 +2639,15 @@ export interface Methods {
   'ichor.v1.ConfigService/History': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.HistoryResponse }
   'ichor.v1.ConfigService/Show': { kind: 'unary'; request: ichor.v1.ShowRequest; reply: ichor.v1.ShowResponse }
   'ichor.v1.ConfigService/Restore': { kind: 'unary'; request: ichor.v1.RestoreRequest; reply: ichor.v1.ApplyResponse }
+  'ichor.v1.EtcdBackupStoreService/Offer': { kind: 'unary'; request: ichor.v1.EtcdBackupOffer; reply: ichor.v1.EtcdBackupOfferResponse }
+  'ichor.v1.EtcdBackupStoreService/Append': { kind: 'client'; request: ichor.v1.EtcdBackupAppend; reply: ichor.v1.EtcdBackupAppendResponse }
+  'ichor.v1.EtcdBackupStoreService/Held': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.EtcdBackupListResponse }
+  'ichor.v1.EtcdBackupStoreService/Read': { kind: 'server'; request: ichor.v1.EtcdBackupReadRequest; reply: common.Data }
+  'ichor.v1.EtcdBackupStoreService/IssueSender': {
+    kind: 'unary'
+    request: ichor.v1.EtcdBackupSenderRequest
+    reply: ichor.v1.EtcdBackupSenderResponse
+  }
   'ichor.v1.EtcdBackupService/List': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.EtcdBackupListResponse }
   'ichor.v1.EtcdBackupService/Create': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.EtcdBackupCreateResponse }
   'ichor.v1.EtcdBackupService/Fetch': { kind: 'server'; request: ichor.v1.EtcdBackupFetchRequest; reply: common.Data }

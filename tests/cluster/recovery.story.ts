@@ -9,8 +9,11 @@ import { builtTool, EtcdTool, run, type StoredKey } from '../etcd/etcd-tools.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('recovery')
+/** Keeps backups of the first. */
+const peer = new TestCluster('recovery-peer')
 const tool = new EtcdTool(cluster)
 const node = '10.73.0.2'
+const peerNode = '10.71.0.2'
 const snapshot = join(cluster.home, 'etcd.snapshot')
 const count = 500
 let before: StoredKey[] = []
@@ -20,13 +23,13 @@ beforeAll(async () => {
   const age = builtTool(tool.folder, 'age', 'tests/interop/age', 'filippo.io/age/cmd/age')
   const keygen = builtTool(tool.folder, 'age-keygen', 'tests/interop/age', 'filippo.io/age/cmd/age-keygen')
   const buckets = builtTool(tool.folder, 's3', 'tests/interop/s3', '.')
-  await Promise.all([tool.build(), age, keygen, buckets, cluster.create('--workers', '0', '--cidr', '10.73.0.0/24')])
+  const create = (one: TestCluster, network: string) => one.create('--workers', '0', '--cidr', network)
+  await Promise.all([tool.build(), age, keygen, buckets, create(cluster, '10.73.0.0/24'), create(peer, '10.71.0.0/24')])
   await tool.login(node)
 })
 afterAll(async () => {
   server?.kill()
-  await cluster.destroy()
-  cluster.close()
+  await Promise.all([cluster.end(), peer.end()])
   tool.close()
 })
 
@@ -89,7 +92,7 @@ let server: Bun.Subprocess | undefined
 let backup = ''
 
 /** The lines of the list of backups that a target has. */
-async function backupsIn(target: 'folder' | 'bucket'): Promise<string[]> {
+async function backupsIn(target: 'folder' | 'bucket' | 'peer'): Promise<string[]> {
   const { stdout } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
   return stdout.split('\n').filter((line) => line.includes(` ${target} `))
 }
@@ -105,7 +108,7 @@ async function takeBackup(): Promise<void> {
   revision = Number(at)
   before = await tool.keysAt(node, revision)
   expect(stdout).toContain(`total keys ${before.length},`)
-  expect(stdout.trimEnd()).toEndWith('folder, bucket')
+  expect(stdout.trimEnd()).toEndWith('folder, bucket, peer')
 }
 
 /** A server of buckets that nobody here wrote, with a certificate of an authority of its own; returns the authority. */
@@ -121,6 +124,20 @@ function serveBuckets(): string {
   return ca.crt
 }
 
+/** Has the other cluster keep backups of the first; returns the target for its configuration. */
+async function admitSender(): Promise<object> {
+  const document = {
+    apiVersion: 'v1alpha1',
+    kind: 'EtcdBackupStoreConfig',
+    volume: 'received',
+    senders: [{ name: 'recovery', maxSize: '64MiB', retention: { keepLast: 2 } }],
+  }
+  succeeded(await peer.talosctl('-n', peerNode, 'patch', 'mc', '-p', JSON.stringify(document)))
+  const { stdout } = succeeded(await peer.talosctl('-n', peerNode, '-e', peerNode, 'etcd', 'backup', 'sender', 'recovery'))
+  const [target] = (Bun.YAML.parse(stdout) as { targets: object[] }).targets
+  return target ?? {}
+}
+
 test('backups are taken as soon as they are declared and on demand, and age reads them', async () => {
   succeeded(await run([join(tool.folder, 'age-keygen'), '-o', identity]))
   const recipient = succeeded(await run([join(tool.folder, 'age-keygen'), '-y', identity])).stdout.trim()
@@ -132,13 +149,11 @@ test('backups are taken as soon as they are declared and on demand, and age read
     schedule: '@every 1h',
     recipients: [recipient],
     retention: { keepLast: 2 },
-    targets: [
-      { name: 'folder', folder: { volume: 'backups' } },
-      { name: 'bucket', s3: bucket },
-    ],
+    targets: [{ name: 'folder', folder: { volume: 'backups' } }, { name: 'bucket', s3: bucket }, await admitSender()],
   }
   succeeded(await cluster.talosctl('-n', node, 'patch', 'mc', '-p', JSON.stringify(document)))
-  await eventually(async () => expect([await backupsIn('folder'), await backupsIn('bucket')].map(({ length }) => length)).toEqual([1, 1]))
+  const counts = async () => [await backupsIn('folder'), await backupsIn('bucket'), await backupsIn('peer')].map(({ length }) => length)
+  await eventually(async () => expect(await counts()).toEqual([1, 1, 1]))
   await tool.fill(node, '/backup/', count)
   await takeBackup()
   expect(before.filter(({ key }) => atob(key).startsWith('/backup/'))).toHaveLength(count)
@@ -153,6 +168,24 @@ test('backups are taken as soon as they are declared and on demand, and age read
   expect(logs).not.toContain(secretAccessKey)
 })
 
+test('another cluster keeps them: its own clients get them there, and who is not admitted is refused', async () => {
+  expect((await backupsIn('peer'))[0]).toMatch(new RegExp(`${backup}.* ${revision} .*intact`))
+  const [stored, kept] = [join(tool.folder, 'backup.age'), join(tool.folder, 'kept.age')]
+  const listed = succeeded(await peer.talosctl('-n', peerNode, 'etcd', 'backup', 'list')).stdout
+  expect(listed).toMatch(new RegExp(`sender:recovery.*${backup}.*intact`))
+  succeeded(await peer.talosctl('-n', peerNode, 'etcd', 'backup', 'download', backup, kept))
+  expect(readFileSync(kept)).toEqual(readFileSync(stored))
+
+  const senders = (text: string) => peer.talosctl('-n', peerNode, 'patch', 'mc', '-p', text)
+  const document = { apiVersion: 'v1alpha1', kind: 'EtcdBackupStoreConfig', $patch: 'delete' }
+  succeeded(await senders(JSON.stringify(document)))
+  const refused = await cluster.talosctl('-n', node, 'etcd', 'backup', 'list')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('target "peer"')])
+  expect(refused.stderr).toContain('it has no EtcdBackupStoreConfig')
+  await admitSender()
+  expect(await backupsIn('peer')).toHaveLength(2)
+})
+
 test('old backups are deleted; damaged and foreign ones stay and are reported', async () => {
   const [oldest = ''] = readdirSync(folder()).sort()
   const replaced = backup
@@ -160,14 +193,15 @@ test('old backups are deleted; damaged and foreign ones stay and are reported', 
   writeFileSync(join(folder(), 'notes.txt'), 'of another')
   for (let i = 0; i < 2; i++) await takeBackup()
   const { stdout, stderr } = succeeded(await cluster.talosctl('-n', node, 'etcd', 'backup', 'list'))
-  expect(stdout.split('\n').filter((line) => line.includes('intact'))).toHaveLength(2)
+  expect(stdout.split('\n').filter((line) => / folder .*intact/.test(line))).toHaveLength(2)
   expect(stdout).toMatch(new RegExp(`${oldest}.*damaged`))
   expect(stderr).toContain('folder/notes.txt is no backup of this cluster')
   expect(readdirSync(folder())).not.toContain(replaced)
   expect(await backupsIn('bucket')).toHaveLength(2)
+  expect(await backupsIn('peer')).toHaveLength(2)
 })
 
-test('one command restores a cluster whose data is damaged, also when it is interrupted', async () => {
+test('one command restores a cluster whose data is damaged from the other cluster, also when it is interrupted', async () => {
   writeFileSync(join(folder(), backup), 'damaged')
   const data = `/proc/${cluster.initOf('recovery-controlplane-1')}/root/var/lib/etcd/member/snap/db`
   writeFileSync(data, Buffer.alloc(1 << 20, 7))
@@ -185,6 +219,8 @@ test('one command restores a cluster whose data is damaged, also when it is inte
   const { stderr } = succeeded(await cluster.talosctl(...restore, '--yes'))
   expect(stderr).toContain('continuing the restore that was interrupted')
   expect(stderr).toContain('etcd is restored')
+  const reads = succeeded(await peer.talosctl('-n', peerNode, 'logs', 'apid')).stdout
+  expect(reads).toContain('ichor.v1.EtcdBackupStoreService/Read')
   expect(await keysOfSnapshot()).toEqual(before)
   await eventually(async () => expect(succeeded(await cluster.kubectl(['get', '--raw', '/readyz'])).stdout).toBe('ok'))
   await takeBackup()

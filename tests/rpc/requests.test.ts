@@ -126,6 +126,7 @@ describe('the limit of a request', () => {
       .filter(([, limit]) => limit !== 64 * kib)
     expect(Object.fromEntries(large)).toEqual({
       'ichor.v1.ConfigService/Apply': 4 * mib + 4 * kib,
+      'ichor.v1.EtcdBackupStoreService/Append': 4 * mib,
       'ichor.v1.ReleaseService/Send': 4 * mib,
       'machine.DebugService/ContainerRun': 4 * mib,
       'machine.ImageService/Import': 4 * mib,

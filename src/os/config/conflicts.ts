@@ -2,6 +2,7 @@
 import type { DocumentKind, DocumentOf } from '../../document/kind.ts'
 import { VolumeConfig } from '../block/documents/volume.ts'
 import { EtcdBackupConfig } from '../etcd/documents/etcd-backup.ts'
+import { EtcdBackupStoreConfig } from '../etcd/documents/etcd-backup-store.ts'
 import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
 import { HostnameConfig } from '../network/documents/hostname.ts'
 import { TimeSyncConfig } from '../time/documents/time-sync.ts'
@@ -40,4 +41,4 @@ export const conflicts: readonly Conflict[] = [
 ]
 
 /** Kinds that a worker cannot have, since it does not run what they are about. */
-export const controlPlaneKinds: readonly DocumentKind[] = [EtcdBackupConfig]
+export const controlPlaneKinds: readonly DocumentKind[] = [EtcdBackupConfig, EtcdBackupStoreConfig]

@@ -6,6 +6,7 @@ import { ZswapConfig } from '../block/documents/zswap.ts'
 import { ImageVerificationConfig } from '../cri/documents/image-verification.ts'
 import { RegistryAuthConfig, RegistryMirrorConfig, RegistryTLSConfig } from '../cri/documents/registry.ts'
 import { EtcdBackupConfig } from '../etcd/documents/etcd-backup.ts'
+import { EtcdBackupStoreConfig } from '../etcd/documents/etcd-backup-store.ts'
 import { PCIDriverRebindConfig } from '../hardware/documents/pci-driver-rebind.ts'
 import { KubeSpanConfig, KubeSpanEndpointsConfig } from '../kubespan/documents/kubespan.ts'
 import { BondConfig } from '../network/documents/bond.ts'
@@ -43,6 +44,7 @@ const kinds: readonly DocumentKind[] = [
   DummyLinkConfig,
   EnvironmentConfig,
   EtcdBackupConfig,
+  EtcdBackupStoreConfig,
   EthernetConfig,
   EventSinkConfig,
   ExistingVolumeConfig,

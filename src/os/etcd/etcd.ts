@@ -1,6 +1,9 @@
 import type { Area } from '../area.ts'
+import { declared } from '../config/public.ts'
+import { MachineConfig } from '../config/resources/machine-config.ts'
 import { ensureImage } from '../cri/public.ts'
 import { etcdBackupCreate, etcdBackupFetch, etcdBackupList } from './api/backup.ts'
+import { etcdBackupStore, etcdIssueSender } from './api/backup-store.ts'
 import { bootstrap } from './api/bootstrap.ts'
 import { etcdAlarmDisarm, etcdAlarmList, etcdDefragment, etcdStatus } from './api/database.ts'
 import { etcdDiscard } from './api/discard.ts'
@@ -8,7 +11,7 @@ import { etcdDowngradeCancel, etcdDowngradeEnable, etcdDowngradeValidate } from 
 import { etcdForfeit, etcdLeaveCluster, etcdMemberList, etcdRemoveMember } from './api/members.ts'
 import { etcdRecover, etcdSnapshot } from './api/snapshot.ts'
 import { Backups } from './backup/backups.ts'
-import { targetsOf } from './backup/targets.ts'
+import { missingVolume, targetsOf } from './backup/targets.ts'
 import { Bootstrap } from './bootstrap.ts'
 import { updatePeerURLs } from './controllers/advertised-peer.ts'
 import { backUpEtcd } from './controllers/backup.ts'
@@ -21,6 +24,8 @@ import { observeEtcdStart } from './controllers/start.ts'
 import { maintainEtcd } from './controllers/upkeep.ts'
 import { etcdAt, localEtcd } from './endpoints.ts'
 import { etcdutl } from './membership.ts'
+import { ReceivedBackups } from './received/received-backups.ts'
+import { storeSettings } from './received/settings.ts'
 import { repairOf } from './repair/machine.ts'
 import { resources } from './resource-types.ts'
 import { etcdService } from './services/etcd.ts'
@@ -39,6 +44,14 @@ export const etcd: Area = {
       files: kernel.files,
       local: () => localEtcd(store),
       etcdutl: (args, signal) => etcdutl(machine, args, signal),
+      publish: (event) => events.publish('ichor.v1.EtcdBackupEvent', event),
+    })
+    const received = new ReceivedBackups({
+      clock: machine.clock,
+      log: machine.log,
+      files: kernel.files,
+      settings: () => storeSettings(declared(store.get(MachineConfig, 'v1alpha1'))),
+      missing: (volume) => missingVolume(machine, volume),
       publish: (event) => events.publish('ichor.v1.EtcdBackupEvent', event),
     })
     const repair = repairOf(machine)
@@ -78,9 +91,11 @@ export const etcd: Area = {
         etcdDowngradeValidate,
         etcdDowngradeEnable,
         etcdDowngradeCancel,
-        etcdBackupList(backups),
+        etcdBackupList(backups, received),
         etcdBackupCreate(backups),
-        etcdBackupFetch(backups),
+        etcdBackupFetch(backups, received),
+        ...etcdBackupStore(received),
+        etcdIssueSender,
         etcdDiscard(machine),
       ],
     }

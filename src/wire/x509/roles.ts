@@ -9,6 +9,8 @@ export const allRoles = [
   'os:image:verifier',
   'os:meta:writer',
   'os:impersonator',
+  // A cluster whose backups this one keeps: the one role that only Ichor has.
+  'ichor:etcd:store',
 ] as const
 
 /** A role that a client may have. */

@@ -199,6 +199,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'v1alpha1 machine.features.imageCache.localEnabled': 'image caches are found on disks (cri/image-caches.ts)',
   'v1alpha1 cluster.adminKubeconfig.certLifetime': 'read when a kubeconfig is requested (k8s/api/kubeconfig.ts)',
   'EtcdBackupConfig ': 'etcd.BackupController, which takes backups',
+  'EtcdBackupStoreConfig ': 'read by the methods that receive backups (etcd/received/settings.ts)',
   'ExternalVolumeConfig filesystemType': 'there is one only',
   'NetworkRuleConfig name': 'identifies the rule',
   'TCPProbeConfig name': 'identifies the probe',

@@ -36,6 +36,7 @@ const elsewhere = new Set([
   'etcd backup create', // tests/cluster/recovery.story.ts
   'etcd backup download',
   'etcd backup list',
+  'etcd backup sender',
   'etcd restore',
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',

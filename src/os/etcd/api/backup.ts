@@ -6,27 +6,39 @@ import { decrypt } from '../../../wire/age/file.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Backups } from '../backup/backups.ts'
+import type { BackupListing } from '../backup/target.ts'
+import type { ReceivedBackups } from '../received/received-backups.ts'
 import { EtcdSpec } from '../resources/etcd-spec.ts'
 import { etcdReaders, onControlPlane } from './local.ts'
 
 /** The time stamps of a reply. */
 const seconds = (time: Date) => ({ seconds: Math.floor(time.getTime() / 1000), nanos: 0 })
 
-/** Lists the backups in the targets of this node. */
-export const etcdBackupList = (backups: Backups) =>
+/** Lists the backups in the targets of this node, and those that it keeps for others. */
+export const etcdBackupList = (backups: Backups, received: ReceivedBackups) =>
   unary('ichor.v1.EtcdBackupService/List', etcdReaders, async (_, { store, signal }) => {
     onControlPlane(store, 'etcd backup list')
-    const { backups: found, failures, foreign } = await backups.list(signal)
-    const list = found.map(({ target, name, taken, revision, size, state }) => ({
-      target,
-      name,
-      taken: seconds(taken),
-      revision,
-      size,
-      state: states[state],
-    }))
-    return { messages: [{ backups: list, errors: [...failures], foreign: [...foreign] }] }
+    const [own, others] = [await backups.list(signal), await received.list(signal)]
+    return {
+      messages: [
+        {
+          backups: [...own.backups, ...others.backups].map(listed),
+          errors: [...own.failures, ...others.failures],
+          foreign: [...own.foreign, ...others.foreign],
+        },
+      ],
+    }
   })
+
+/** A backup as replies have it. */
+export const listed = ({ target, name, taken, revision, size, state }: BackupListing['backups'][number]) => ({
+  target,
+  name,
+  taken: seconds(taken),
+  revision,
+  size,
+  state: states[state],
+})
 
 const { UNCHECKED, INTACT, DAMAGED } = ichor.v1.EtcdBackup.State
 const states = { unchecked: UNCHECKED, intact: INTACT, damaged: DAMAGED }
@@ -47,7 +59,7 @@ export const etcdBackupCreate = (backups: Backups) =>
   })
 
 /** The bytes of a backup, as they are stored or decrypted with this node's identity. */
-export const etcdBackupFetch = (backups: Backups) =>
+export const etcdBackupFetch = (backups: Backups, received: ReceivedBackups) =>
   serverStream(
     'ichor.v1.EtcdBackupService/Fetch',
     [...operators, 'os:etcd:backup'],
@@ -60,8 +72,7 @@ export const etcdBackupFetch = (backups: Backups) =>
           'etcd backup fetch: this node has no identity to decrypt it with: give the identity of a recipient with --identity',
         )
       try {
-        const { target } = await backups.find(name, signal)
-        const stored = target.read(name, signal)
+        const stored = (await received.find(name, signal)) ?? (await backups.find(name, signal)).target.read(name, signal)
         for await (const bytes of plain && identity ? decrypt(stored, [identity]) : stored) yield { bytes }
       } catch (error) {
         throw refusal('etcd backup fetch', error)

@@ -122,7 +122,9 @@ export class Backups {
     const held = await Promise.all(
       targets.map(async (target) => {
         try {
-          return { target: target.name, ...(await this.#contentsOf(target, signal)) }
+          const contents = await this.#contentsOf(target, signal)
+          for (const message of contents.problems ?? []) failures.push({ target: target.name, message })
+          return { target: target.name, ...contents }
         } catch (error) {
           failures.push({ target: target.name, message: messageOf(error) })
           return { target: target.name, backups: [], foreign: [] }
@@ -138,11 +140,11 @@ export class Backups {
     return found
   }
 
-  /** The first target that holds a backup; damaged ones count only when there is no other. */
+  /** A target that holds a backup: where it is known to be intact, else where it was not read, else where it is damaged. */
   async find(name: string, signal: AbortSignal): Promise<{ target: BackupTarget; backup: StoredBackup }> {
     const { backups, failures } = await this.list(signal)
     const named = backups.filter((backup) => backup.name === name)
-    const backup = named.find(({ state }) => state !== 'damaged') ?? named[0]
+    const backup = named.find(({ state }) => state === 'intact') ?? named.find(({ state }) => state === 'unchecked') ?? named[0]
     const target = this.#settings?.targets.find((one) => one.name === backup?.target)
     if (backup && target) return { target, backup }
     const failed = failures.map(({ target, message }) => `; target ${target} does not answer: ${message}`).join('')
@@ -256,6 +258,7 @@ export class Backups {
 
   /** Deletes what is outdated in a target that has just stored a backup. */
   async #prune({ retention }: BackupSettings, target: BackupTarget, signal: AbortSignal): Promise<void> {
+    if (target.prunesItself) return
     const { backups } = await this.#contentsOf(target, signal)
     for (const { name, size } of outdated(backups, retention, this.#tools.clock.now())) {
       await target.remove(name, AbortSignal.any([signal, AbortSignal.timeout(listLimit)]))

@@ -14,6 +14,8 @@ export interface TargetContents {
   readonly backups: readonly StoredBackup[]
   /** Names of what is no backup of this cluster; the first hundred. */
   readonly foreign: readonly string[]
+  /** Parts of the target that could not be listed, a line for each. */
+  readonly problems?: readonly string[]
 }
 
 /** A backup that was taken and is ready to be stored. */
@@ -32,6 +34,8 @@ export interface TakenBackup extends BackupName {
 /** A place where backups are stored. All calls reject with one line, and end with the signal. */
 export interface BackupTarget {
   readonly name: string
+  /** The target deletes old backups itself, and none on request. */
+  readonly prunesItself?: boolean
   /** What is there. */
   contents(signal: AbortSignal): Promise<TargetContents>
   /** Stores a backup under its name whole, or not at all, and verifies it. */

@@ -1,8 +1,10 @@
 import * as v from 'valibot'
 import { parseSchedule } from '../../../document/cron.ts'
-import { described, duration, listOf, needed, section, text, unsigned, url } from '../../../document/fields.ts'
+import { base64, described, duration, listOf, needed, section, text, unsigned, url } from '../../../document/fields.ts'
 import { type DocumentOf, defineDocument, type Reporter } from '../../../document/kind.ts'
 import { parseIdentity, parseRecipient } from '../../../wire/age/keys.ts'
+import { parseHostPort } from '../../../wire/host-port.ts'
+import { folderRules } from './folder-rules.ts'
 
 const schedule = v.pipe(
   v.string(),
@@ -24,10 +26,25 @@ const s3 = section({
   ca: described(text, 'Who signed the certificate of the server, in PEM. Default: the authorities that the system trusts.'),
 })
 
+const peer = section({
+  endpoints: v.pipe(
+    listOf(text),
+    v.description('Addresses of its control planes, with a port unless it is 50000. Each backup is stored on the first one that takes it.'),
+    v.metadata({ example: ['10.9.0.2', '10.9.0.3'] }),
+  ),
+  ca: described(needed(base64), 'The authority of its machine API, base64 of PEM.'),
+  crt: described(needed(base64), 'The certificate that it issued for this cluster, base64 of PEM.'),
+  key: described(needed(base64), 'The private key of the certificate, base64 of PEM.'),
+})
+
 const target = section({
   name: described(needed(text), 'The unique name of the target.'),
   folder: described(folder, 'A folder on a volume of the node that takes the backup.'),
   s3: described(s3, 'A bucket of an S3-compatible server.'),
+  peer: described(
+    peer,
+    'The control planes of another cluster, which keep backups for this one as their EtcdBackupStoreConfig specifies; `talosctl etcd backup sender` prints it.',
+  ),
 })
 
 /** Backups of etcd. */
@@ -98,24 +115,19 @@ function parses(parse: (text: string) => unknown, value: string): boolean {
 function targetRules(targets: readonly EtcdBackupTarget[], report: Reporter): void {
   if (targets.length === 0) report.error(['targets'], 'at least one target is required')
   const names = new Set<string>()
-  for (const [index, { name = '', folder, s3 }] of targets.entries()) {
+  for (const [index, { name = '', folder, s3, peer }] of targets.entries()) {
     const at = (...path: string[]) => ['targets', index, ...path]
     if (!/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/.test(name)) report.error(at('name'), 'a name of letters, digits and hyphens is required')
     if (names.has(name)) report.error(at('name'), `another target is named "${name}"`)
     names.add(name)
-    if ([folder, s3].filter(Boolean).length !== 1) report.error(at(), 'where backups are stored is required: either folder or s3')
+    if ([folder, s3, peer].filter(Boolean).length !== 1) report.error(at(), 'where backups are stored is required: one of folder, s3, peer')
     if (folder) folderRules(folder, (key, message) => report.error(at('folder', key), message))
     if (s3) s3Rules(s3, (key, message) => report.error(at('s3', key), message))
+    if (peer) peerRules(peer, (key, message) => report.error(at('peer', key), message))
   }
 }
 
 type ReportKey = (key: string, message: string) => void
-
-function folderRules({ volume = '', path }: NonNullable<EtcdBackupTarget['folder']>, error: ReportKey): void {
-  if (!/^[a-zA-Z0-9-]{1,34}$/.test(volume)) error('volume', 'the name of a volume for workloads is required, as in UserVolumeConfig')
-  if (path !== undefined && (path === '' || path.split('/').some((part) => part === '' || part === '.' || part === '..')))
-    error('path', 'a path inside the volume is expected, like "backups/etcd"')
-}
 
 function s3Rules(
   { endpoint, bucket = '', prefix, region, accessKeyId, secretAccessKey, ca }: NonNullable<EtcdBackupTarget['s3']>,
@@ -131,3 +143,21 @@ function s3Rules(
   if (!secretAccessKey) error('secretAccessKey', 'the secret of the access key is required')
   if (ca !== undefined && !ca.includes('-----BEGIN CERTIFICATE-----')) error('ca', 'not a certificate in PEM')
 }
+
+function peerRules({ endpoints = [], ca = '', crt = '', key = '' }: NonNullable<EtcdBackupTarget['peer']>, error: ReportKey): void {
+  if (endpoints.length === 0) error('endpoints', 'the address of at least one of its control planes is required')
+  if (endpoints.length > 16) error('endpoints', 'at most 16 addresses')
+  for (const endpoint of endpoints)
+    if (!parseHostPort(endpoint, apiPort))
+      error('endpoints', `${JSON.stringify(endpoint)} is not an address, like "10.9.0.2" or "[fd00::2]:50000"`)
+  for (const [name, value, begin] of [
+    ['ca', ca, 'CERTIFICATE'],
+    ['crt', crt, 'CERTIFICATE'],
+    ['key', key, 'PRIVATE KEY'],
+  ] as const)
+    if (!/-----BEGIN ([A-Z0-9 ]+)-----/.exec(Buffer.from(value, 'base64').toString())?.[1]?.endsWith(begin))
+      error(name, `base64 of PEM is required, as "talosctl etcd backup sender" prints it`)
+}
+
+/** The port of the machine API. */
+const apiPort = 50_000

@@ -7,6 +7,14 @@ const identity = 'AGE-SECRET-KEY-1N9JEPW6DWJ0ZQUDX63F5A03GX8QUW7PXDE39N8UYF82VZ9
 
 const s3 = { endpoint: 'https://s3.test', bucket: 'backups', accessKeyId: 'AKIA', secretAccessKey: 'secret' }
 
+const base64 = (label: string) => Buffer.from(`-----BEGIN ${label}-----\n`).toString('base64')
+const peer = {
+  endpoints: ['10.9.0.2', '[fd00::2]:50000'],
+  ca: base64('CERTIFICATE'),
+  crt: base64('CERTIFICATE'),
+  key: base64('ED25519 PRIVATE KEY'),
+}
+
 const whole = {
   schedule: '@daily',
   recipients: [recipient],
@@ -28,6 +36,7 @@ function problemsOf(document: object): string {
 test('a whole document is taken, also with the identity alone', () => {
   expect(problemsOf(whole)).toBe('')
   expect(problemsOf({ ...whole, targets: [{ name: 'away', s3 }] })).toBe('')
+  expect(problemsOf({ ...whole, targets: [{ name: 'peer', peer }] })).toBe('')
   expect(problemsOf({ ...whole, recipients: undefined, identity })).toBe('')
 })
 
@@ -47,12 +56,51 @@ test.each([
     'targets[0].folder.path: a path inside the volume',
   ],
   ['a volume that is none', { targets: [{ name: 'x', folder: { volume: '../x' } }] }, 'targets[0].folder.volume: the name of a volume'],
-  ['a bucket beside a folder', { targets: [{ ...whole.targets[0], s3 }] }, 'targets[0]: where backups are stored is required: either'],
+  ['a bucket beside a folder', { targets: [{ ...whole.targets[0], s3 }] }, 'targets[0]: where backups are stored is required: one of'],
   ['a bucket without a secret', { targets: [{ name: 'x', s3: { ...s3, secretAccessKey: undefined } }] }, 'targets[0].s3.secretAccessKey:'],
   ['an endpoint with a user', { targets: [{ name: 'x', s3: { ...s3, endpoint: 'https://a:b@c' } }] }, 'targets[0].s3.endpoint: an address'],
   ['a prefix that leads out', { targets: [{ name: 'x', s3: { ...s3, prefix: '../x/' } }] }, 'targets[0].s3.prefix: a path like'],
+  [
+    'a peer without an address',
+    { targets: [{ name: 'x', peer: { ...peer, endpoints: [] } }] },
+    'targets[0].peer.endpoints: the address of at',
+  ],
+  [
+    'a peer at no address',
+    { targets: [{ name: 'x', peer: { ...peer, endpoints: ['a:b:c'] } }] },
+    'peer.endpoints: "a:b:c" is not an address',
+  ],
+  [
+    'a peer without a key',
+    { targets: [{ name: 'x', peer: { ...peer, key: peer.crt } }] },
+    'targets[0].peer.key: base64 of PEM is required',
+  ],
 ])('%s is refused', (_, change, message) => {
   expect(problemsOf({ ...whole, ...change })).toContain(message)
+})
+
+const store = {
+  kind: 'EtcdBackupStoreConfig',
+  volume: 'received',
+  senders: [{ name: 'away', maxSize: '1GiB', hourly: 4, retention: { keepLast: 3, maxAge: '720h' } }],
+}
+
+test('a store is taken, also one without senders, which admits nobody', () => {
+  expect(problemsOf(store)).toBe('')
+  expect(problemsOf({ ...store, senders: undefined })).toBe('')
+})
+
+test.each([
+  ['no volume', { volume: undefined }, 'volume: the name of a volume'],
+  ['a path that leads out', { path: 'a/../..' }, 'path: a path inside the volume'],
+  ['a name that is a path', { senders: [{ name: '../x' }] }, 'senders[0].name: a name of letters'],
+  ['two senders of one name', { senders: [{ name: 'a' }, { name: 'a' }] }, 'senders[1].name: another sender is named "a"'],
+  ['a size of nothing', { senders: [{ name: 'a', maxSize: '0' }] }, 'senders[0].maxSize: more than nothing'],
+  ['a rate of nothing', { senders: [{ name: 'a', hourly: 0 }] }, 'senders[0].hourly: at least one backup an hour'],
+  ['nothing kept', { senders: [{ name: 'a', retention: { keepLast: 0 } }] }, 'senders[0].retention.keepLast: at least one'],
+  ['too many senders', { senders: Array.from({ length: 33 }, (_, i) => ({ name: `a${i}` })) }, 'senders: at most 32'],
+])('a store with %s is refused', (_, change, message) => {
+  expect(problemsOf({ ...store, ...change })).toContain(message)
 })
 
 test('a worker cannot have it', () => {

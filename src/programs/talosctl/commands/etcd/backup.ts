@@ -1,11 +1,13 @@
 import { Command } from 'commander'
+import { stringify } from 'yaml'
 import { ichor } from '../../../../rpc/enums.ts'
+import { toDuration } from '../../../../rpc/proto-time.ts'
 import { Cluster } from '../../cluster.ts'
 import { saveBackup } from '../../etcd/backup-file.ts'
 import { downloaded } from '../../etcd/backup-source.ts'
 import { type RestoreOptions, restoreEtcd } from '../../etcd/restore.ts'
 import { ExitCode } from '../../failure.ts'
-import { list } from '../../flags.ts'
+import { duration, list } from '../../flags.ts'
 import { discoverMembers } from '../../health/view.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
@@ -33,6 +35,13 @@ export const backup = (io: Io, cluster: Cluster) =>
         .argument('<name>', 'its name, as "etcd backup list" shows it')
         .argument('<path>', 'the file')
         .action((name: string, path: string) => runBackupDownload(io, cluster, name, path)),
+    )
+    .addCommand(
+      new Command('sender')
+        .description('Let another cluster store its backups on these control planes: print the target for its EtcdBackupConfig.')
+        .argument('<name>', 'its name, as in the EtcdBackupStoreConfig of these control planes')
+        .option('--crt-ttl <duration>', 'how long its certificate is valid', duration, duration('8760h'))
+        .action((name: string, { crtTtl }: { crtTtl: number }) => runBackupSender(io, cluster, name, crtTtl)),
     )
 
 /** talosctl etcd restore */
@@ -114,4 +123,16 @@ export async function runBackupDownload(io: Io, cluster: Cluster, name: string, 
   await cluster.single('etcd backup download')
   const bytes = await saveBackup(downloaded(cluster, undefined, name), path)
   io.stdout.write(`backup saved to "${path}" (${bytes} bytes)\n`)
+}
+
+/** Prints the target with which another cluster stores its backups at the endpoints of this one. `lifetime` is in milliseconds. */
+export async function runBackupSender(io: Io, cluster: Cluster, sender: string, lifetime: number): Promise<void> {
+  await cluster.single('etcd backup sender')
+  const { endpoints, nodes } = await cluster.target()
+  const [message] = await cluster.ask('ichor.v1.EtcdBackupStoreService/IssueSender', { sender, lifetime: toDuration(lifetime) })
+  if (!message) throw new Error('no node answered')
+  const text = (pem: Uint8Array) => Buffer.from(pem).toString('base64')
+  const { ca, crt, key } = message
+  const peer = { endpoints: endpoints.length > 0 ? [...endpoints] : [...nodes], ca: text(ca), crt: text(crt), key: text(key) }
+  io.stdout.write(stringify({ targets: [{ name: 'peer', peer }] }, { lineWidth: 0 }))
 }

@@ -135,3 +135,17 @@ test('while one restore is interrupted no other begins', async () => {
   expect(stderr).toContain('a restore from "another" was interrupted')
   expect(calls).toEqual([])
 })
+
+test('the target for another cluster is printed with the endpoints of this one', async () => {
+  let request: unknown
+  const issue = unary('ichor.v1.EtcdBackupStoreService/IssueSender', admins, ({ sender, lifetime }) => {
+    request = { sender, seconds: lifetime?.seconds }
+    return { messages: [{ ca: Buffer.from('authority'), crt: Buffer.from('certificate'), key: Buffer.from('key') }] }
+  })
+  const { code, stdout } = await run([issue], 'backup', 'sender', 'production', '--crt-ttl', '720h')
+  expect([code, request]).toEqual([0, { sender: 'production', seconds: 720 * 3600 }])
+  const { targets } = Bun.YAML.parse(stdout) as { targets: { name: string; peer: Record<string, unknown> }[] }
+  expect(targets).toHaveLength(1)
+  expect(targets[0]?.peer).toMatchObject({ ca: btoa('authority'), crt: btoa('certificate'), key: btoa('key') })
+  expect(targets[0]?.peer.endpoints).toEqual([expect.any(String)])
+})
