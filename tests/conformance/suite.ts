@@ -46,27 +46,32 @@ export class ConformanceCluster {
   }
 
   /** Runs the chosen tests; the report and the log of the run are in `folder`. */
-  async run(chosen: Choice, folder: string): Promise<SpecResult[]> {
-    mkdirSync(folder, { recursive: true })
-    const report = 'report.json'
-    const child = Bun.spawn(
-      [
-        join(this.programs.folder, 'ginkgo'),
-        ...['--no-color', '--timeout=3h', '--poll-progress-after=5m', `--procs=${chosen.procs}`],
-        ...[`--output-dir=${folder}`, '--junit-report=junit_01.xml', `--json-report=${report}`],
-        ...chosen.focus.map((pattern) => `--focus=${pattern}`),
-        ...(chosen.skip ?? []).map((pattern) => `--skip=${pattern}`),
-        join(this.programs.folder, 'e2e.test'),
-        ...['--', '--provider=skeleton', `--kubeconfig=${this.cluster.env.KUBECONFIG}`, '--disable-log-dump'],
-        `--kubectl-path=${realpathSync(join(import.meta.dir, '../../dist/kubectl'))}`,
-      ],
-      { env: { ...process.env, ...this.cluster.env }, stdin: 'ignore', stdout: Bun.file(join(folder, 'e2e.log')), stderr: 'inherit' },
-    )
-    const code = await child.exited
-    const path = join(folder, report)
-    if (!existsSync(path)) throw new Error(`the suite ended with exit code ${code} and without a report: see "${folder}/e2e.log"`)
-    return readSpecs(readFileSync(path, 'utf8'))
+  run(chosen: Choice, folder: string): Promise<SpecResult[]> {
+    return runSuite(this.programs, this.cluster.env.KUBECONFIG ?? '', chosen, folder)
   }
+}
+
+/** Runs the chosen tests on the cluster of a kubeconfig; the report and the log of the run are in `folder`. */
+export async function runSuite(programs: ConformancePrograms, kubeconfig: string, chosen: Choice, folder: string): Promise<SpecResult[]> {
+  mkdirSync(folder, { recursive: true })
+  const report = 'report.json'
+  const child = Bun.spawn(
+    [
+      join(programs.folder, 'ginkgo'),
+      ...['--no-color', '--timeout=3h', '--poll-progress-after=5m', `--procs=${chosen.procs}`],
+      ...[`--output-dir=${folder}`, '--junit-report=junit_01.xml', `--json-report=${report}`],
+      ...chosen.focus.map((pattern) => `--focus=${pattern}`),
+      ...(chosen.skip ?? []).map((pattern) => `--skip=${pattern}`),
+      join(programs.folder, 'e2e.test'),
+      ...['--', '--provider=skeleton', `--kubeconfig=${kubeconfig}`, '--disable-log-dump'],
+      `--kubectl-path=${realpathSync(join(import.meta.dir, '../../dist/kubectl'))}`,
+    ],
+    { env: { ...process.env, KUBECONFIG: kubeconfig }, stdin: 'ignore', stdout: Bun.file(join(folder, 'e2e.log')), stderr: 'inherit' },
+  )
+  const code = await child.exited
+  const path = join(folder, report)
+  if (!existsSync(path)) throw new Error(`the suite ended with exit code ${code} and without a report: see "${folder}/e2e.log"`)
+  return readSpecs(readFileSync(path, 'utf8'))
 }
 
 /** Which tests run, by patterns of their names, and in how many processes. */

@@ -23,8 +23,16 @@ export interface Installed {
   admin(...args: string[]): ReturnType<typeof asAdministrator>
 }
 
+/** What a story's machine has besides. */
+interface Needs {
+  /** Lets the machine out to the host, which is 10.0.2.2 for it. Default: false. */
+  readonly outside?: boolean
+  /** More flags of `gen config`. */
+  readonly flags?: readonly string[]
+}
+
 /** Declares the steps of an installation; after them the machine is configured and started from its disk. */
-export function testInstallation(story: string): Installed {
+export function testInstallation(story: string, { outside = false, flags = [] }: Needs = {}): Installed {
   const folder = stateFolder(story)
   const path = (name: string) => join(folder, name)
   const done = (step: string) => existsSync(path(step))
@@ -41,6 +49,7 @@ export function testInstallation(story: string): Installed {
       firmware: uefi(folder),
       memory: 4096,
       ports: [apiServer],
+      outside,
       restarts: true,
     })
     console.log(`console: ${path('console.log')}`)
@@ -88,7 +97,7 @@ export function testInstallation(story: string): Installed {
   test.skipIf(done('installed'))(
     'the first configuration installs the system, and the machine starts from its disk',
     async () => {
-      await oneNode(folder, '--install-disk', '/dev/vda')
+      await oneNode(folder, '--install-disk', '/dev/vda', ...flags)
       const fingerprint = [...machine.console.matchAll(/fingerprint="?([A-Za-z0-9+/]{43}=)/g)].at(-1)?.[1] ?? ''
       const apply = ['apply-config', '--file', path('controlplane.yaml'), '--cert-fingerprint', fingerprint]
       // On a slow machine the response may time out although the configuration was applied.

@@ -1,16 +1,39 @@
 /**
- * From an installed machine to a cluster: bootstrap, the pods of kube-system, and a reboot. With ICHOR_VM_STATE what was reached
+ * From an installed machine to a cluster: bootstrap, the pods of kube-system, a selection of the Kubernetes conformance suite, and
+ * a reboot. With ICHOR_VM_STATE what was reached
  * is kept, and the next run of the story continues from there.
  */
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { serveCache } from '../../src/programs/talosctl/image-cache/serve.ts'
+import { conformanceImages, imageRegistry } from '../conformance/images.ts'
+import { type ConformancePrograms, conformancePrograms } from '../conformance/programs.ts'
+import { exactly, runSuite } from '../conformance/suite.ts'
 import { testInstallation } from './installation.ts'
 import { dist } from './machine.ts'
 import { apiServer } from './one-node.ts'
 
 const minutes = 60_000
-const on = testInstallation('kube-system')
+const registryPort = 5079
+const mirrors = { machine: { registries: { mirrors: { [imageRegistry]: { endpoints: [`http://10.0.2.2:${registryPort}`] } } } } }
+const on = testInstallation('kube-system', {
+  outside: true,
+  flags: ['--config-patch', JSON.stringify(mirrors), '--config-patch', '{"cluster":{"allowSchedulingOnControlPlanes":true}}'],
+})
+/** Tests of the suite that need one node, and reach it by the API server alone. */
+const chosen = readFileSync(join(import.meta.dir, '../conformance/one-node.txt'), 'utf8')
+  .trimEnd()
+  .split('\n')
+let programs: ConformancePrograms
+let registry: { close(): Promise<void> } | undefined
+
+beforeAll(async () => {
+  programs = await conformancePrograms()
+  const { folder } = await conformanceImages(programs)
+  registry = serveCache({ folder, hostname: '127.0.0.1', port: registryPort, domains: [imageRegistry] })
+}, 60 * minutes)
+afterAll(() => registry?.close())
 
 test.skipIf(on.done('bootstrapped'))(
   'a cluster begins on it',
@@ -48,6 +71,15 @@ test(
     expect(await kubectl('get', 'nodes', '--no-headers')).toMatch(/\sReady\s/)
   },
   90 * minutes,
+)
+
+test(
+  'a selection of the conformance suite passes on it',
+  async () => {
+    const specs = await runSuite(programs, on.path('kubeconfig'), { focus: chosen.map(exactly), procs: 1 }, on.path('conformance'))
+    expect(specs.map(({ name, passed, reason }) => (passed ? name : `${name}: ${reason}`)).sort()).toEqual([...chosen].sort())
+  },
+  180 * minutes,
 )
 
 test(
