@@ -25,6 +25,7 @@ import { blobFile, manifestFile } from '../../src/oci/image-cache.ts'
 import { layerMediaType } from '../../src/oci/layer.ts'
 import { parseReference } from '../../src/oci/reference.ts'
 import { type ConformancePrograms, release } from './programs.ts'
+import { busyboxShell } from './shell.ts'
 
 /** The registry that all references of the suite name. */
 export const imageRegistry = 'registry.k8s.io'
@@ -105,16 +106,17 @@ const debian: Layer = {
   },
 }
 
-/** The programs of BusyBox under their names, but its shell, as the Debian layer explains. */
-const busybox: Layer = {
+/** The programs of BusyBox under their names, with a shell of its own. */
+const busybox = (shell: string): Layer => ({
   name: 'busybox',
   async fill(folder) {
     const program = join(dirname(folder), `.${debian.name}`, 'bin/busybox')
     // Where the original has them, and where the packages have their own.
     for (const path of new Set((await applets(program)).flatMap((each) => [each, `bin/${basename(each)}`])))
       if (!shells.includes(basename(path))) link(folder, path, '/bin/busybox')
+    for (const path of ['bin/sh', 'bin/ash']) put(folder, path, shell)
   },
-}
+})
 
 /** agnhost with what its image holds beside it; the operating system's name is the one that a test looks for in it. */
 const agnhost = ({ folder: programs, kube, pause }: ConformancePrograms, source: string): Layer => ({
@@ -152,7 +154,7 @@ const suite = ({ folder: programs, kubectl }: ConformancePrograms): Layer => ({
 const program = (name: string, path: string, source: string): Layer => ({ name, fill: (folder) => put(folder, path, source) })
 
 /** The images of the suite. */
-function testImages(programs: ConformancePrograms, source: string): TestImage[] {
+function testImages(programs: ConformancePrograms, source: string, shell: string): TestImage[] {
   const { folder, kube, pause } = programs
   const base = [debian, agnhost(programs, source)]
   const host = { layers: base, entrypoint: ['/agnhost'], command: ['pause'] }
@@ -166,8 +168,8 @@ function testImages(programs: ConformancePrograms, source: string): TestImage[] 
   return [
     { name: e2e('agnhost'), tag: '2.63.0', ...host },
     { name: e2e('agnhost'), tag: '2.55', ...host },
-    { name: e2e('busybox'), tag: '1.37.0-1', layers: [debian, busybox], command: ['sh'] },
-    { name: e2e('busybox'), tag: '1.36.1-1', layers: [debian, busybox], command: ['sh'] },
+    { name: e2e('busybox'), tag: '1.37.0-1', layers: [debian, busybox(shell)], command: ['sh'] },
+    { name: e2e('busybox'), tag: '1.36.1-1', layers: [debian, busybox(shell)], command: ['sh'] },
     {
       // The suite itself, for `talosctl conformance kubernetes`.
       name: 'conformance',
@@ -297,11 +299,12 @@ async function fillRegistry(folder: string, pause: string, list: string): Promis
 export async function conformanceImages(programs: ConformancePrograms): Promise<Cached> {
   const source = await sourceOf()
   const described = hashOf(readFileSync(import.meta.path))
-  return exclusive('parts', () =>
-    cached('conformance-images', { programs, described }, async (cache) => {
+  return exclusive('parts', async () => {
+    const shell = join((await busyboxShell()).folder, 'sh')
+    return cached('conformance-images', { programs, described, shell }, async (cache) => {
       mkdirSync(join(cache, 'blob'))
       const packed = new Map<string, Blob>()
-      for (const image of testImages(programs, source)) {
+      for (const image of testImages(programs, source, shell)) {
         const layers: Blob[] = []
         for (const layer of image.layers) {
           const blob = packed.get(layer.name) ?? (await pack(layer, cache))
@@ -316,8 +319,8 @@ export async function conformanceImages(programs: ConformancePrograms): Promise<
           write(cache, manifestFile(domain, repository, reference), manifest)
       }
       for (const name of packed.keys()) rmSync(join(cache, `.${name}`), { recursive: true })
-    }),
-  )
+    })
+  })
 }
 
 /** The sources of the images in the module of Kubernetes. */
