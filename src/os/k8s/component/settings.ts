@@ -1,6 +1,7 @@
 /**
- * The settings of a component (of Kubernetes, or etcd) are one section of the machine configuration. They are tried as a whole:
- * when a component does not start with a changed section, the whole previous section stays in effect.
+ * The settings of a component (of Kubernetes, or etcd) are one section of the machine configuration, and those beside it that the
+ * component starts with too. They are tried as a whole: when a component does not start with changed settings, all of the previous
+ * ones stay in effect.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,6 +21,11 @@ export const sectionPaths = {
   etcd: ['cluster', 'etcd'],
 } as const
 
+/** Sections that belong to the settings of a component, by a name that its own section does not have. */
+const besides: Partial<Record<keyof typeof sectionPaths, Readonly<Record<string, readonly ['machine' | 'cluster', string]>>>> = {
+  kubelet: { nodeTaints: ['machine', 'nodeTaints'] },
+}
+
 /** Keys of a section that do not affect the start of the component: an authority is rotated, not tried. */
 const excluded: Partial<Record<keyof typeof sectionPaths, readonly string[]>> = { etcd: ['ca'] }
 
@@ -32,13 +38,19 @@ export const componentNames = Object.keys(sectionPaths) as ComponentName[]
 /** The annotation of a resource or pod with the digest of the settings it was made from. */
 export const settingsAnnotation = 'ichor.dev/settings'
 
-/** The section of a component; an empty one when the configuration has none. */
-export function sectionOf(component: ComponentName, config: KubernetesConfig | undefined): unknown {
-  const [part, name] = sectionPaths[component]
-  const section = (config?.[part] as Record<string, object | undefined> | undefined)?.[name] ?? {}
-  const left = excluded[component]
-  return left ? Object.fromEntries(Object.entries(section).filter(([key]) => !left.includes(key))) : section
+/** The settings of a component, with each section beside its own under that one's name; empty when the configuration has none. */
+export function sectionOf(component: ComponentName, config: KubernetesConfig | undefined): Record<string, unknown> {
+  const left = excluded[component] ?? []
+  const own = Object.entries(at(config, sectionPaths[component]) ?? {}).filter(([key]) => !left.includes(key))
+  const others = Object.entries(besides[component] ?? {}).flatMap(([name, path]) => {
+    const section = at(config, path)
+    return section && Object.keys(section).length > 0 ? [[name, section] as const] : []
+  })
+  return Object.fromEntries([...own, ...others])
 }
+
+const at = (config: KubernetesConfig | undefined, [part, name]: readonly ['machine' | 'cluster', string]): object | undefined =>
+  (config?.[part] as Record<string, object | undefined> | undefined)?.[name]
 
 /** Whether the configuration disables the component on this node. */
 export function isDisabled(component: ComponentName, config: KubernetesConfig | undefined): boolean {
@@ -61,10 +73,24 @@ export function inEffect(
   if (!config || !fallback) return config
   // A configuration other than the rejected one is tried, also before the fallback is withdrawn.
   if (digestOf(sectionOf(component, config)) !== fallback.spec.rejected) return config
-  const [part, name] = sectionPaths[component]
-  const present = (config[part] as Record<string, object | undefined> | undefined)?.[name] ?? {}
-  const kept = Object.fromEntries(Object.entries(present).filter(([key]) => excluded[component]?.includes(key)))
-  return { ...config, [part]: { ...config[part], [name]: { ...kept, ...(fallback.spec.section as object) } } }
+  const { own, others } = divided(component, fallback.spec.section)
+  const kept = Object.entries(at(config, sectionPaths[component]) ?? {}).filter(([key]) => excluded[component]?.includes(key))
+  const restored = withSection(config, sectionPaths[component], { ...Object.fromEntries(kept), ...own })
+  return others.reduce((next, { path, section }) => withSection(next, path, section), restored)
+}
+
+function withSection(config: KubernetesConfig, [part, name]: readonly ['machine' | 'cluster', string], section: unknown): KubernetesConfig {
+  return { ...config, [part]: { ...config[part], [name]: section } }
+}
+
+/** The component's own section of its settings, and those beside it. */
+function divided(component: ComponentName, settings: unknown) {
+  const all = isObject(settings) ? settings : {}
+  const names = besides[component] ?? {}
+  return {
+    own: Object.fromEntries(Object.entries(all).filter(([key]) => !(key in names))),
+    others: Object.entries(names).map(([name, path]) => ({ path, section: all[name] })),
+  }
 }
 
 /** The annotation with the settings of a component that a resource was made from. */
@@ -72,9 +98,12 @@ export function annotated(component: ComponentName, config: KubernetesConfig | u
   return { [settingsAnnotation]: digestOf(sectionOf(component, config)) }
 }
 
-/** Paths at which two sections differ, as an operator writes them: `cluster.apiServer.extraArgs.v`. */
+/** Paths at which the settings of a component differ, as an operator writes them: `cluster.apiServer.extraArgs.v`. */
 export function changedPaths(component: ComponentName, before: unknown, after: unknown): string[] {
-  return changedPlaces(before, after, sectionPaths[component]).map(formatPath)
+  const [old, next] = [divided(component, before), divided(component, after)]
+  const own = changedPlaces(old.own, next.own, sectionPaths[component])
+  const others = old.others.flatMap(({ path, section }, index) => changedPlaces(section ?? {}, next.others[index]?.section ?? {}, path))
+  return [...own, ...others].map(formatPath)
 }
 
 function canonical(value: unknown): string {

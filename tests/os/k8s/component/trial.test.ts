@@ -8,12 +8,14 @@ import { judge, settleTime, type TrialState } from '../../../../src/os/k8s/compo
 import { tryComponentSettings } from '../../../../src/os/k8s/controllers/component-trial.ts'
 import { configApiServer } from '../../../../src/os/k8s/controllers/control-plane/api-server-config.ts'
 import { configAuditPolicy } from '../../../../src/os/k8s/controllers/control-plane/audit-policy-config.ts'
+import { configNodeTaints } from '../../../../src/os/k8s/controllers/node/node-specs.ts'
 import { APIServerConfig } from '../../../../src/os/k8s/resources/api-server-config.ts'
 import { AuditPolicyConfig } from '../../../../src/os/k8s/resources/audit-policy-config.ts'
 import { ComponentFallback, ComponentStatus, ComponentTrial } from '../../../../src/os/k8s/resources/component.ts'
+import { NodeTaintSpec } from '../../../../src/os/k8s/resources/node.ts'
 import { Diagnostic } from '../../../../src/os/runtime/resources/diagnostic.ts'
 import { Service } from '../../../../src/os/runtime/resources/service.ts'
-import { controlPlane, machineWith, memoryFiles } from '../machine.ts'
+import { controlPlane, machineWith, memoryFiles, worker } from '../machine.ts'
 
 const good = { digest: 'good', section: { extraArgs: { v: '2' } } }
 const bad = { digest: 'bad', section: { extraArgs: { v: '2', wrong: 'x' } } }
@@ -62,6 +64,11 @@ describe('settings of a component', () => {
     ])
     expect(changedPaths('kubelet', undefined, { extraConfig: { evictionHard: { 'memory.available': '9Gi' } } })).toEqual([
       'machine.kubelet.extraConfig.evictionHard["memory.available"]',
+    ])
+    expect(changedPaths('kubelet', { nodeTaints: { a: 'NoExecute' } }, { image: 'a', nodeTaints: { b: 'NoExecute' } })).toEqual([
+      'machine.kubelet.image',
+      'machine.nodeTaints.a',
+      'machine.nodeTaints.b',
     ])
     const plugin = (name: string) => ({ admissionControl: [{ name, configuration: {} }] })
     expect(changedPaths('kube-apiserver', plugin('a'), plugin('b'))).toEqual(['cluster.apiServer.admissionControl'])
@@ -187,4 +194,34 @@ describe('a control plane', () => {
     files.contents.set(memoryPath, '{"components":{"kube-apiserver":5}}')
     expect((await tried(files, broken)).flags()).toEqual(['v', 'wrong'])
   })
+})
+
+test('a kubelet that does not start with new taints keeps its previous ones, although its own section is the same', async () => {
+  let time = 0
+  const config = (taint: string) => worker(`kubelet: {extraArgs: {v: "2"}}\nnodeTaints: {${taint}}`)
+  const clock = makeClock({ elapsed: () => time })
+  const trials = tryComponentSettings({ kernel: { mode: 'container', files: memoryFiles() } })
+  const os = machineWith([trials, configNodeTaints], config('gpu: "yes:NoSchedule"'), clock)
+  const settings = (taint: Record<string, string>) => digestOf({ extraArgs: { v: '2' }, nodeTaints: taint })
+  const observe = async (spec: { settings: string; ready: boolean; failures: number; error?: string }) => {
+    os.store.put(ComponentStatus, 'kubelet', { error: '', ...spec })
+    await os.settled()
+  }
+  const taints = () => os.store.list(NodeTaintSpec).map(({ spec }) => spec.key)
+  const good = { settings: settings({ gpu: 'yes:NoSchedule' }), ready: true, failures: 0 }
+  await observe(good)
+  time += settleTime
+  await observe({ ...good, error: 'wake' })
+  os.store.put(MachineConfig, 'v1alpha1', config('other: NoExecute'))
+  await os.settled()
+  expect(taints()).toEqual(['other'])
+  await observe({ settings: settings({ other: 'NoExecute' }), ready: false, failures: 2, error: 'invalid taint' })
+  expect(taints()).toEqual(['gpu'])
+  expect(os.store.get(ComponentFallback, 'kubelet')?.spec).toMatchObject({
+    changed: ['machine.nodeTaints.gpu', 'machine.nodeTaints.other'],
+    error: 'invalid taint',
+  })
+  os.store.put(MachineConfig, 'v1alpha1', config('third: NoExecute'))
+  await os.settled()
+  expect(taints()).toEqual(['third'])
 })

@@ -1,7 +1,9 @@
 import { defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { MachineStatus } from '../../../runtime/resources/machine-status.ts'
+import { inEffect } from '../../component/settings.ts'
 import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
+import { ComponentFallback } from '../../resources/component.ts'
 import { NodeAnnotationSpec, NodeCordonedSpec, NodeLabelSpec, NodeTaintSpec } from '../../resources/node.ts'
 
 const controlPlaneKey = 'node-role.kubernetes.io/control-plane'
@@ -33,14 +35,14 @@ export const configNodeAnnotations = defineController({
   },
 })
 
-/** The desired taints of the node: a control plane node takes no ordinary pods unless allowed. */
+/** The desired taints of the node, which the kubelet starts with: a control plane node takes no ordinary pods unless allowed. */
 export const configNodeTaints = defineController({
   name: 'k8s.NodeTaintSpecController',
   effects: 'none',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), fallbacks: weak(ComponentFallback, { id: 'kubelet' }) },
   outputs: { taints: exclusive(NodeTaintSpec) },
-  reconcile({ config, taints }) {
-    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+  reconcile({ config, fallbacks, taints }) {
+    const machineConfig = inEffect('kubelet', kubernetesConfigOf(config.get('v1alpha1')), fallbacks.get('kubelet'))
     if (!machineConfig) return
     const { machine, cluster } = machineConfig
     const allowed = cluster?.allowSchedulingOnControlPlanes ?? cluster?.allowSchedulingOnMasters ?? false
