@@ -82,7 +82,7 @@ const network: LayerPlan = {
 /** What kubelet mounts, checks and makes volumes with. */
 const disks: LayerPlan = {
   take: [
-    ...['mount', 'umount'].map((name) => `/usr/bin/${name}`),
+    ...['lsattr', 'mount', 'umount'].map((name) => `/usr/bin/${name}`),
     ...['losetup', 'blkid', 'fsck', 'mkfs.*', 'mke2fs', 'e2fsck', 'fsck.*', 'resize2fs', 'xfs_growfs', 'xfs_quota', 'xfs_repair'].map(
       (name) => `/usr/sbin/${name}`,
     ),

@@ -35,8 +35,8 @@ export const debianParts: readonly DebianPart[] = [
   },
   {
     package: 'e2fsprogs',
-    why: 'ext4 volumes are made, checked and grown',
-    files: ['/usr/sbin/mke2fs', '/usr/sbin/e2fsck', '/usr/sbin/resize2fs', '/etc/mke2fs.conf'],
+    why: 'ext4 volumes are made, checked and grown, and the kubelet reads whose quota a folder counts for',
+    files: ['/usr/bin/lsattr', '/usr/sbin/mke2fs', '/usr/sbin/e2fsck', '/usr/sbin/resize2fs', '/etc/mke2fs.conf'],
   },
   { package: 'kmod', why: 'the kernel runs it to load modules', files: ['/usr/bin/kmod'] },
   {

@@ -100,6 +100,7 @@ test.each([
   [['xfs_growfs', '-V'], 'xfs_growfs version'],
   [['mkfs.ext4', '-V'], 'mke2fs'],
   [['resize2fs'], 'resize2fs'],
+  [['lsattr', '-V', '-d', '/'], 'lsattr'],
   [['modprobe', '--version'], 'kmod version'],
   [['udevadm', '--version'], ''],
   [['containerd', '--version'], '2.2.9'],
