@@ -23,6 +23,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'The disruption budget': 'the API server',
   'Unknown device type': 'the kernel',
   'Verify return code': 'openssl',
+  'certificate signed by': 'containerd',
   'control plane and': 'numbers of nodes',
   'database space exceeded': 'etcd',
   'holds partitions theirs': 'names of partitions',

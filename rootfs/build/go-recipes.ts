@@ -73,6 +73,7 @@ export const containerd: GoRecipe = {
   // Snapshotters that no configuration here can choose, and an exporter of traces that is never set up.
   tags: ['no_btrfs', 'no_devmapper', 'no_tracing', 'no_zfs'],
   settings: { [`${containerdModule}/version.Version`]: releases.containerd },
+  prepare: { version: 1, apply: reportUnreachableHosts },
 }
 
 /** containerd's own client, for the tests; not in the image. */
@@ -116,6 +117,26 @@ export const goPrograms = (kubernetes: KubernetesRelease): readonly GoRecipe[] =
   cni,
   kubectl(kubernetes),
 ]
+
+/**
+ * containerd requests an image from several hosts and reports one error. As published, a host that does not have the image outranks
+ * one that could not be reached: registryd, which comes first, has few images, so a registry whose certificate is not trusted would
+ * be reported as "not found". The two ranks are exchanged: an image is only not found when every host answered so.
+ */
+async function reportUnreachableHosts(folder: string, go: GoTool): Promise<void> {
+  await go('mod', 'vendor')
+  const file = join(folder, 'vendor', containerdModule, 'core/remotes/docker/resolver.go')
+  const ranks: readonly [lines: RegExp, rank: number][] = [
+    [/(if firstErrPriority < )1( \{\s+firstErr = err\s+firstErrPriority = )1$/gm, 2],
+    [/(if firstErrPriority < )2( \{\s+firstErr = fmt\.Errorf\("%s: %w", ref, errdefs\.ErrNotFound\)\s+firstErrPriority = )2$/gm, 1],
+  ]
+  let text = await readFile(file, 'utf8')
+  for (const [lines, rank] of ranks) {
+    if (text.match(lines)?.length !== 1) throw new Error(`"${file}" ranks errors in another way than the release before: compare them`)
+    text = text.replace(lines, (_, before, between) => `${before}${rank}${between}${rank}`)
+  }
+  await writeFile(file, text)
+}
 
 async function joinPlugins(folder: string, go: GoTool): Promise<void> {
   await go('mod', 'download', 'github.com/containernetworking/plugins')

@@ -10,10 +10,12 @@ import { hierarchy } from '../../src/linux/process/cgroup.ts'
 import type { ImageRecord, ImageTable } from '../../src/oci/image.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
 import { holdPort, serveRegistry } from '../../src/os/cri/registryd.ts'
+import { newCA } from '../../src/pki/certificate.ts'
 import { imageContents, listImages, pullImage, removeImage } from '../../src/supervise/containerd/images.ts'
 import { type OwnImage, provideImage } from '../../src/supervise/containerd/own-images.ts'
 import { ociSpec } from '../../src/supervise/containerd/spec.ts'
 import { container } from '../../src/supervise/runner/container.ts'
+import { servePart } from '../support/private-registry.ts'
 import { ContainerdDaemon } from './containerd-daemon.ts'
 
 const containerd = new ContainerdDaemon()
@@ -80,6 +82,22 @@ test('an image is pulled from registryd, byte for byte as in the root file syste
   expect(await imageContents(channel, record.reference)).toMatchObject({ digest: record.digest, entrypoint: ['/usr/local/bin/etcd'] })
   await removeImage(channel, record.reference)
   expect(await listImages(channel)).toEqual([])
+})
+
+test('a registry whose certificate is not trusted is the reason of a failed pull, behind a registryd that does not have the image', async () => {
+  const registryd = holdPort(0)
+  serveRegistry(registryd, { images: { images: [] }, files: { readSlice: async () => new Uint8Array() }, layout: layerSegments })
+  const registry = servePart('127.0.0.1', newCA({ kind: 'ecdsa', subject: { commonName: 'company' } }), 'registry.test')
+  const pulled = async (name: string, server: string) => {
+    mkdirSync(join(folder, 'hosts', name), { recursive: true })
+    const hosts = `server = "${server}"\n[host."http://127.0.0.1:${registryd.port}"]\ncapabilities = ["pull", "resolve"]\n`
+    writeFileSync(join(folder, 'hosts', name, 'hosts.toml'), hosts)
+    return pullImage(daemon.in('refused'), `${name}/story/part:1`, { hostsDir: join(folder, 'hosts') })
+  }
+  await expect(pulled('untrusted.test', `https://127.0.0.1:${registry.port}`)).rejects.toThrow('certificate signed by unknown authority')
+  await expect(pulled('nowhere.test', `http://127.0.0.1:${registryd.port}`)).rejects.toThrow('not found')
+  await registry.close()
+  await registryd.close()
 })
 
 test('an image of the root file system is provided without copying, and runs', async () => {
