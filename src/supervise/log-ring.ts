@@ -26,8 +26,12 @@ export class LogRing {
   #end = 0
   readonly #waiting = new Set<() => void>()
 
-  constructor(capacity = 512 * 1024) {
+  readonly #written: () => void
+
+  /** `written` is called after each write. */
+  constructor(capacity = 512 * 1024, written: () => void = () => {}) {
     this.#capacity = capacity
+    this.#written = written
   }
 
   /** Appends bytes and drops the oldest beyond the capacity. */
@@ -46,6 +50,7 @@ export class LogRing {
     this.#buffer.set(bytes.subarray(head), 0)
     this.#end += bytes.length
     for (const wake of [...this.#waiting]) wake()
+    this.#written()
   }
 
   /** Appends a line, adding a newline if it has none. */
@@ -72,9 +77,15 @@ export class LogRing {
     }
   }
 
-  /** The retained bytes from an offset on, a former value of `end`. */
-  since(from: number): Uint8Array {
-    return this.#slice(Math.max(from, this.#start), this.#end)
+  /** The offset of the oldest retained byte. */
+  get start(): number {
+    return this.#start
+  }
+
+  /** The retained bytes from an offset on, a former value of `end`; at most `limit`. */
+  since(from: number, limit = Number.POSITIVE_INFINITY): Uint8Array {
+    const at = Math.max(from, this.#start)
+    return this.#slice(at, Math.min(this.#end, at + limit))
   }
 
   /** The retained bytes as text. */

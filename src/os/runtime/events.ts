@@ -59,7 +59,25 @@ export class Events {
 
   /** Events from a point of the past on, then new ones, until the signal. Throws when the reader is too slow for the ring. */
   async *follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
-    let position = this.#start(from)
+    for await (const { event, missed } of this.after(this.#start(from), signal)) {
+      if (missed > 0) throw new Error(`read events: the reader is ${missed} events too late, start again`)
+      if (!from.actorId || event.actorId === from.actorId) yield event
+    }
+  }
+
+  /** The position of the oldest event that is kept. */
+  get start(): number {
+    return this.#oldest
+  }
+
+  /** How many events were published. */
+  get end(): number {
+    return this.#next
+  }
+
+  /** Events from a position on, then new ones, until the signal: each with the position after it, and how many before it were overwritten. */
+  async *after(from: number, signal: AbortSignal): AsyncGenerator<{ event: MachineEvent; next: number; missed: number }, void> {
+    let position = from
     let wake = () => {}
     const nudge = () => wake()
     this.#waiting.add(nudge)
@@ -67,10 +85,11 @@ export class Events {
     try {
       while (!signal.aborted) {
         if (position < this.#next) {
-          if (position < this.#oldest) throw new Error(`read events: the reader is ${this.#next - position} events behind, start again`)
-          const event = this.#ring[position % capacity]
-          position++
-          if (event && (!from.actorId || event.actorId === from.actorId)) yield event
+          const at = Math.max(position, this.#oldest)
+          const event = this.#ring[at % capacity]
+          const missed = at - position
+          position = at + 1
+          if (event) yield { event, next: position, missed }
           continue
         }
         const { promise, resolve } = Promise.withResolvers<void>()

@@ -19,12 +19,22 @@ const largest = 5 << 20
 /** Bytes that a log may hold back: well below the capacity of a log in memory. */
 const mostHeldBack = 128 * 1024
 const mode = 0o640
+/** Stretches of a log that are remembered; there is a new one only where bytes are missing on the disk. */
+const mostStretches = 64
 const piece = 64 * 1024
 
 /** Where the output of a start begins: the file, by its inode, and the offset in it. */
 const place = v.object({ ino: v.number(), offset: v.number() })
 type Place = v.InferOutput<typeof place>
 const index = v.record(v.string(), place)
+
+/** Bytes of a log in a file: where they are there, and their offset in the log. */
+interface Stretch {
+  readonly ino: number
+  readonly offset: number
+  readonly from: number
+  readonly length: number
+}
 
 /** What the files are written with. */
 interface Dependencies {
@@ -41,6 +51,7 @@ export class LogFiles {
   readonly #dependencies: Dependencies
   readonly #folder: string
   readonly #written = new Map<string, number>()
+  readonly #stretches = new Map<string, Stretch[]>()
   /** Where this start and the one before begin; undefined while there is no disk. */
   #starts: { own: Map<string, Place>; before: Readonly<Record<string, Place>> } | undefined
   #open = false
@@ -81,7 +92,8 @@ export class LogFiles {
       const from = this.#written.get(id) ?? 0
       if (kept.has(id) || !fileName.test(id) || ring.end === from || (large && ring.end - from < mostHeldBack)) continue
       await attempt(() => {
-        this.#append(id, ring.since(from), starts.own)
+        const bytes = ring.since(from)
+        this.#append(id, { bytes, from: ring.end - bytes.length }, starts.own)
         this.#written.set(id, ring.end)
       })
     }
@@ -103,7 +115,7 @@ export class LogFiles {
     return `${this.#folder}/${id}.log`
   }
 
-  #append(id: string, bytes: Uint8Array, own: Map<string, Place>): void {
+  #append(id: string, { bytes, from }: { bytes: Uint8Array; from: number }, own: Map<string, Place>): void {
     const { files } = this.#dependencies
     const path = this.#path(id)
     if ((files.lstatIfThere(path)?.size ?? 0) >= largest) files.move(path, `${path}.1`)
@@ -111,6 +123,35 @@ export class LogFiles {
     const { ino = 0, size = 0 } = files.lstatIfThere(path) ?? {}
     if (!own.has(id)) own.set(id, { ino, offset: size })
     files.append(path, bytes, { mode })
+    this.#stretches.set(id, grown(this.#stretches.get(id) ?? [], { ino, offset: size, from, length: bytes.length }))
+  }
+
+  /**
+   * Bytes of this start's log from an offset on, or from the first one after it that is on the disk; `at` is the offset of the first.
+   * Undefined when the disk has none.
+   */
+  read(id: string, from: number, limit: number): { at: number; bytes: Uint8Array } | undefined {
+    const { files } = this.#dependencies
+    if (!this.#open) return undefined
+    const present = new Map(
+      [`${this.#path(id)}.1`, this.#path(id)].flatMap((path) => {
+        const found = files.lstatIfThere(path)?.ino
+        return found === undefined ? [] : [[found, path] as const]
+      }),
+    )
+    for (const stretch of this.#stretches.get(id) ?? []) {
+      const path = present.get(stretch.ino)
+      const end = stretch.from + stretch.length
+      if (path === undefined || end <= from) continue
+      const at = Math.max(from, stretch.from)
+      const handle = files.openHandle(path, { below: this.#folder })
+      try {
+        return { at, bytes: handle.read(stretch.offset + at - stretch.from, Math.min(limit, end - at)) }
+      } finally {
+        handle.close()
+      }
+    }
+    return undefined
   }
 
   /** From one place to another, which may be in the next file; to the end when the other is not there. */
@@ -154,6 +195,15 @@ export class LogFiles {
   #writeIndex(places: Record<string, Place>): Promise<void> {
     return this.#dependencies.files.writeAtomic(this.#indexPath, JSON.stringify(places), { mode })
   }
+}
+
+/** The stretches of a log with another at their end; of those files that were renamed away twice, none is kept. */
+function grown(stretches: readonly Stretch[], next: Stretch): Stretch[] {
+  const last = stretches.at(-1)
+  const adjoins = last?.ino === next.ino && last.offset + last.length === next.offset && last.from + last.length === next.from
+  if (last && adjoins) return [...stretches.slice(0, -1), { ...last, length: last.length + next.length }]
+  const files = [...new Set([...stretches, next].map(({ ino }) => ino))].slice(-2)
+  return [...stretches, next].filter(({ ino }) => files.includes(ino)).slice(-mostStretches)
 }
 
 /** The last so many lines; all of them when the number is negative. */
