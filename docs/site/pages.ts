@@ -19,6 +19,7 @@ export const groups: readonly Group[] = [
     title: 'Operate',
     files: [
       'docs/operating.md',
+      'docs/logging.md',
       'docs/changing-configuration.md',
       'docs/upgrades.md',
       'docs/backup.md',

@@ -2321,6 +2321,15 @@ export namespace sidero.discovery.server {
   }
 }
 
+export namespace events {
+  export interface EventRequest {
+    data?: google.protobuf.Any
+    id: string
+    actorId: string
+  }
+  export type EventResponse = Record<never, never>
+}
+
 export namespace storage {
   export interface Disk {
     size: number
@@ -2796,6 +2805,7 @@ export interface Methods {
     request: sidero.discovery.server.WatchRequest
     reply: sidero.discovery.server.WatchResponse
   }
+  'events.EventSinkService/Publish': { kind: 'unary'; request: events.EventRequest; reply: events.EventResponse }
   'storage.StorageService/Disks': { kind: 'unary'; request: google.protobuf.Empty; reply: storage.DisksResponse }
   'storage.StorageService/BlockDeviceWipe': {
     kind: 'unary'

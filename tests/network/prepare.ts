@@ -15,6 +15,8 @@ const packages = [
   { name: 'bind9-dnsutils', why: 'queries the resolver as other clients do', shown: '/usr/bin/dig' },
   { name: 'nftables', why: 'sets the packet filters of the stories', shown: '/usr/sbin/nft' },
   { name: 'iproute2', why: 'makes neighbours forgotten', shown: '/usr/sbin/ip' },
+  { name: 'rsyslog', why: 'receives logs', shown: '/usr/sbin/rsyslogd' },
+  { name: 'rsyslog-gnutls', why: 'receives logs over TLS', shown: '/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_gtls.so' },
   { name: 'ethtool', why: 'shows the settings of network interfaces', shown: '/usr/sbin/ethtool' },
 ]
 

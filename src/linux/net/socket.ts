@@ -3,6 +3,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, rmSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
+import { ioctl } from '../ioctl.ts'
 import { check, cString, libc, quoted } from '../libc.ts'
 import { onReadable } from '../readable.ts'
 import { SystemError } from '../system-error.ts'
@@ -21,6 +22,7 @@ const AF_UNIX = 1
 const SO_PEERCRED = 17
 const SCM_RIGHTS = 1
 const MSG_NOSIGNAL = 0x4000
+const SIOCOUTQ = 0x5411
 
 /** The process that opened the other end of a unix stream socket. */
 export interface PeerCredentials {
@@ -53,6 +55,13 @@ export function sendDescriptors(fd: number, bytes: Uint8Array, descriptors: read
   const message = BigUint64Array.of(0n, 0n, BigInt(ptr(vector)), 1n, BigInt(ptr(control)), BigInt(space), 0n)
   const sent = check('sendmsg', c().sendmsg(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL))
   if (sent !== bytes.length) throw new SystemError('sendmsg', 'EMSGSIZE', '', `${sent} of ${bytes.length} bytes sent`)
+}
+
+/** Bytes that were written to a TCP socket and that the peer has not acknowledged (SIOCOUTQ, tcp(7)). */
+export function unacknowledged(fd: number): number {
+  const bytes = new Uint32Array(1)
+  ioctl(fd, SIOCOUTQ, bytes, 'SIOCOUTQ')
+  return bytes[0] ?? 0
 }
 
 /** A path as struct sockaddr_un. */

@@ -18,6 +18,7 @@ import { Diagnostic } from '../runtime/resources/diagnostic.ts'
 import { ApiCertificate } from '../secrets/resources/api-certificate.ts'
 import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import { type Cause, subjectOf } from './cause.ts'
+import { troubledDeliveries } from './deliveries.ts'
 
 /** A cause before its place among the others is known. */
 export type Finding = Omit<Cause, 'depth' | 'because'>
@@ -41,6 +42,7 @@ export function findings(evidence: Evidence): Finding[] {
     ...failedPhases(store),
     ...etcdWasFull(store),
     ...etcdWasRepaired(store),
+    ...troubledDeliveries(store),
     ...diagnostics(store),
   ]
 }

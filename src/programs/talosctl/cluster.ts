@@ -9,7 +9,7 @@ import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
 import type { Init } from '../../rpc/server/method.ts'
 import { ConnectError, RpcError } from '../../rpc/status.ts'
-import { dialAddress, parseEndpoint, reachable } from './endpoint.ts'
+import { dialAddress, endpointOf, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
 import type { Io } from './io.ts'
 import { failure, type WithMetadata } from './reply-metadata.ts'
@@ -98,7 +98,7 @@ export class Cluster {
 
   /** Host of the endpoint in use. */
   async peer(): Promise<string> {
-    return parseEndpoint((await this.#connected()).endpoint).host
+    return endpointOf((await this.#connected()).endpoint).host
   }
 
   /** The same machines, over a connection of its own. */

@@ -3,11 +3,11 @@ import { codeOf } from '../../wire/errno.ts'
 import { formatHostPort, type HostPort, splitHostPort } from '../../wire/host-port.ts'
 
 /** Host and port of an endpoint such as "10.5.0.2", "[fd00::2]:50000", "fd00::2" or "node:443"; the default port is 50000. */
-export const parseEndpoint = (endpoint: string): HostPort => splitHostPort(endpoint.replace(/^https?:\/\//, '').replace(/\/$/, ''), 50_000)
+export const endpointOf = (endpoint: string): HostPort => splitHostPort(endpoint.replace(/^https?:\/\//, '').replace(/\/$/, ''), 50_000)
 
 /** The endpoint as "host:port", IPv6 in brackets. */
 export function dialAddress(endpoint: string): string {
-  const { host, port } = parseEndpoint(endpoint)
+  const { host, port } = endpointOf(endpoint)
   return formatHostPort(host, port)
 }
 
@@ -45,7 +45,7 @@ export async function reachable(
     const tryNext = () => {
       const endpoint = ordered[next++]
       if (endpoint === undefined) return
-      const { host, port } = parseEndpoint(endpoint)
+      const { host, port } = endpointOf(endpoint)
       const socket = connect({ host, port })
       probes.push(() => socket.destroy())
       socket.once('connect', () => finish(() => resolve(endpoint)))

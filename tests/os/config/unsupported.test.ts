@@ -11,7 +11,6 @@ const errors = (patch: string, type: 'controlplane' | 'worker' = 'controlplane')
 
 test.each([
   ['machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}}}', 'machine.systemDiskEncryption.state'],
-  ['machine: {logging: {destinations: [{endpoint: "tcp://a:1", format: json_lines}]}}', 'machine.logging.destinations'],
   ['machine: {install: {extensions: [{image: a}]}}', 'machine.install.extensions'],
   ['machine: {features: {rbac: false}}', 'machine.features.rbac'],
   ['machine: {features: {apidCheckExtKeyUsage: false}}', 'machine.features.apidCheckExtKeyUsage'],
@@ -19,7 +18,7 @@ test.each([
     'machine: {network: {interfaces: [{interface: a, vip: {ip: 10.0.0.1, hcloud: {apiToken: t}}}]}}',
     'machine.network.interfaces[0].vip.hcloud',
   ],
-  ['kind: EventSinkConfig\napiVersion: v1alpha1\nendpoint: "a:1"', ''],
+  ['kind: SideroLinkConfig\napiVersion: v1alpha1\napiUrl: "https://a:1"', ''],
   ['kind: DHCPv6Config\napiVersion: v1alpha1\nname: a\nclientIdentifier: none', 'clientIdentifier'],
   ['kind: VolumeConfig\napiVersion: v1alpha1\nname: EPHEMERAL\nencryption: {provider: luks2, keys: [{slot: 0, nodeID: {}}]}', 'encryption'],
 ])('a key that is not acted on is refused with what to do instead: %s', (patch, path) => {

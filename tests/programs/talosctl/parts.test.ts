@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { dialAddress, parseEndpoint } from '../../../src/programs/talosctl/endpoint.ts'
+import { dialAddress, endpointOf } from '../../../src/programs/talosctl/endpoint.ts'
 import { UsageError } from '../../../src/programs/talosctl/failure.ts'
 import { duration } from '../../../src/programs/talosctl/flags.ts'
 import { modeText } from '../../../src/programs/talosctl/output/file-mode.ts'
@@ -53,7 +53,7 @@ test('endpoints are hosts with a port, 50000 by default', () => {
     '[fd00::2]:1',
     '[fd00::2]:50000',
   ])
-  expect(parseEndpoint('[fd00::2]')).toEqual({ host: 'fd00::2', port: 50_000 })
+  expect(endpointOf('[fd00::2]')).toEqual({ host: 'fd00::2', port: 50_000 })
 })
 
 const value = {

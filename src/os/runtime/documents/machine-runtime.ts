@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { described, free, listOf, mapOf, section, text, url } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
-import { notYet } from '../../../document/unsupported.ts'
 import { runtimeSpecRules } from './runtime-spec.ts'
 
 /** Fields directly in `machine`. */
@@ -17,15 +16,12 @@ export const machineRuntimeFields = {
   logging: described(
     section({
       destinations: described(
-        notYet(
-          listOf(
-            section({
-              endpoint: described(url('tcp', 'udp'), 'The address, like tcp://10.0.0.1:5000.'),
-              format: described(text, 'How they are written: json_lines.'),
-              extraTags: described(mapOf(text), 'Fields that are added to every line.'),
-            }),
-          ),
-          'logs of services are not sent anywhere, follow them with "talosctl logs -f"',
+        listOf(
+          section({
+            endpoint: described(url('tcp', 'udp', 'tls'), 'The address, like tcp://10.0.0.1:5000.'),
+            format: described(text, 'How they are written: json_lines.'),
+            extraTags: described(mapOf(text), 'Fields that are added to every line.'),
+          }),
         ),
         'Who gets them.',
       ),
@@ -57,6 +53,7 @@ export function machineRuntimeRules({ logging, baseRuntimeSpecOverrides }: v.Inf
     const path = ['machine', 'logging', 'destinations', index]
     if (!endpoint) report.error([...path, 'endpoint'], 'an endpoint is required, like "tcp://192.168.3.7:3478"')
     else if (!new URL(endpoint).hostname) report.error([...path, 'endpoint'], 'the endpoint has no host')
+    else if (!new URL(endpoint).port) report.error([...path, 'endpoint'], 'the endpoint has no port')
     if (format !== 'json_lines') report.error([...path, 'format'], 'the format has to be "json_lines"')
   }
 }

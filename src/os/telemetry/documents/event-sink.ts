@@ -5,8 +5,7 @@ import { defineDocument } from '../../../document/kind.ts'
 export const EventSinkConfig = defineDocument({
   kind: 'EventSinkConfig',
   description: 'Where events are sent.',
-  notYet: 'events are not sent anywhere, follow them with "talosctl events"',
-  schema: section({ endpoint: described(text, 'Host and port that events are sent to.') }),
+  schema: section({ endpoint: described(text, 'Host and port of a gRPC server that events are published to.') }),
   rules({ endpoint = '' }, report) {
     if (!/^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):\d{1,5}$/.test(endpoint))
       report.error(['endpoint'], 'an endpoint is a host and a port, like "192.168.10.3:3247"')
@@ -17,13 +16,13 @@ export const EventSinkConfig = defineDocument({
 export const KmsgLogConfig = defineDocument({
   kind: 'KmsgLogConfig',
   description: 'Where kernel messages are sent.',
-  notYet: 'kernel messages are not sent anywhere, follow them with "talosctl dmesg -f"',
   nameKey: 'name',
   schema: section({
     name: described(text, 'The unique name of this document among those of its kind.'),
-    url: described(url('tcp', 'udp'), 'Where messages of the kernel are sent.'),
+    url: described(url('tcp', 'udp', 'tls'), 'Where messages of the kernel are sent, as JSON, one a line or one a datagram.'),
   }),
-  rules({ name, url: target }, report) {
+  rules({ name, url: target }, report, mode) {
+    if (mode === 'container') report.warning([], "the kernel's log of a container is its host's, which is not sent")
     if (!name) report.error(['name'], 'a name is required')
     const parsed = target ? new URL(target) : undefined
     if (!parsed?.port) report.error(['url'], 'a URL with a port is required, like "tcp://192.168.3.7:3478/"')

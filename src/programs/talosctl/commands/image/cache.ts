@@ -10,7 +10,7 @@ import { directHosts, RemoteRegistry } from '../../../../oci/remote-registry.ts'
 import { newCA, newCertificate, year } from '../../../../pki/certificate.ts'
 import { tlsKey } from '../../../../pki/key.ts'
 import { ByteProgress } from '../../action/byte-progress.ts'
-import { parseEndpoint } from '../../endpoint.ts'
+import { endpointOf } from '../../endpoint.ts'
 import { UsageError } from '../../failure.ts'
 import { list } from '../../flags.ts'
 import { dockerCredentials } from '../../image/docker-credentials.ts'
@@ -130,7 +130,7 @@ export async function runCacheServe(
     throw new UsageError(`"${folder}" holds no images as plain files: make it with "talosctl image cache-create --layout flat"`)
   if (Boolean(tlsCertFile) !== Boolean(tlsKeyFile)) throw new UsageError('--tls-cert-file and --tls-key-file belong together')
   const tls = tlsCertFile ? { cert: await readFile(tlsCertFile, 'utf8'), key: tlsKey(await readFile(tlsKeyFile, 'utf8')) } : undefined
-  const { host, port } = parseEndpoint(address)
+  const { host, port } = endpointOf(address)
   const { serveCache } = await import('../../image-cache/serve.ts')
   const server = serveCache({ folder, hostname: host, port, domains: mirror, tls })
   io.stderr.write(

@@ -1,0 +1,67 @@
+import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import type { Machine } from '../../area.ts'
+import type { Kernel } from '../../kernel.ts'
+import { NetworkStatus } from '../../network/resources/network-status.ts'
+import { DeliveryStatus } from '../resources/delivery-status.ts'
+import { LogDestination } from '../resources/log-destination.ts'
+import { deliver } from '../shipping/delivery.ts'
+import { Destinations, reportInterval } from '../shipping/destinations.ts'
+import { dropReporter } from '../shipping/drop-reporter.ts'
+import { endpointOf } from '../shipping/endpoint.ts'
+import { LogFeed } from '../shipping/log-feed.ts'
+import { openCarrier } from '../shipping/open-carrier.ts'
+
+/** Bytes of a datagram with some room for its headers: 65,507 are the most over IPv4. */
+const longestDatagram = 65_000
+
+interface Dependencies extends Pick<Machine, 'logFiles' | 'log' | 'clock' | 'outbound'> {
+  readonly kernel: { readonly socket: Pick<Kernel['socket'], 'unacknowledged'> }
+  readonly supervisor: { readonly logs: Machine['supervisor']['logs'] }
+}
+
+/** Sends the logs of all services, from the oldest line in memory on, to every destination. */
+export const deliverLogs = ({ supervisor: { logs }, logFiles, kernel, outbound, log, clock }: Dependencies): Controller => {
+  const tags = new Map<string, Readonly<Record<string, string>>>()
+  const all = () => [...logs.entries(), ['kernel', logFiles.kernel] as const]
+  const destinations = new Destinations('logs', clock, (counts, id) => {
+    const { protocol } = endpointOf(id.split(' ')[0] ?? '')
+    return new LogFeed({
+      logs: all,
+      subscribe: (listener) => logs.subscribe(listener),
+      files: logFiles,
+      tags: () => tags.get(id) ?? {},
+      now: () => clock.now(),
+      dropped: dropReporter(counts, log, clock),
+      ...(protocol === 'udp' && { longestMessage: longestDatagram }),
+    })
+  })
+  return defineController({
+    name: 'runtime.LogDeliveryController',
+    inputs: { destinations: weak(LogDestination), network: weak(NetworkStatus, { id: 'status' }) },
+    outputs: { statuses: shared(DeliveryStatus) },
+    reconcile({ destinations: configured, network, statuses, background, wakeIn }) {
+      if (!network.get('status')?.spec.addressReady) return
+      const present = configured.list()
+      destinations.retain(new Set(present.map(({ metadata }) => metadata.id)))
+      for (const {
+        metadata: { id },
+        spec,
+      } of present) {
+        tags.set(id, spec.extraTags)
+        const endpoint = endpointOf(spec.endpoint)
+        const destination = destinations.get(id, endpoint.url)
+        const context = {
+          open: openCarrier,
+          clock,
+          log,
+          outbound,
+          counts: destination.counts,
+          unacknowledged: kernel.socket.unacknowledged,
+        }
+        background(id, (signal) => deliver(endpoint, destination.reader, context, signal))
+        statuses.put(`logs/${id}`, destinations.status(destination))
+      }
+      if (present.length > 0) wakeIn(reportInterval)
+    },
+  })
+}
