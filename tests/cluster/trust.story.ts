@@ -155,9 +155,32 @@ describe('a private registry', () => {
   const apply = (document: object) => on(second, 'patch', 'mc', '-p', JSON.stringify({ apiVersion: 'v1alpha1', ...document }))
   const startOfInit = () => readFileSync(`/proc/${cluster.initOf(worker)}/stat`, 'utf8').split(' ')[21]
 
+  test('whose certificate is not trusted is what a pod without its image reports', async () => {
+    const spec = {
+      nodeName: worker,
+      restartPolicy: 'Never',
+      containers: [{ name: 'part', image: `${gateway}:${registry.port}/story/part:2` }],
+    }
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'untrusted' }, spec }
+    succeeded(await cluster.kubectl(['create', '-f', '-'], JSON.stringify(pod)))
+    const failed = [
+      'get',
+      'events',
+      '--field-selector',
+      'involvedObject.name=untrusted,reason=Failed',
+      '-o',
+      'jsonpath={.items[*].message}',
+    ]
+    await eventually(async () => {
+      expect(succeeded(await cluster.kubectl(failed)).stdout).toContain('certificate signed by unknown authority')
+    }, 60)
+    succeeded(await cluster.kubectl(['delete', 'pod', 'untrusted', '--grace-period=0', '--force']))
+  }, 90_000)
+
   test("behind a company's authority is trusted as soon as it is configured, without a restart of the node", async () => {
     const [name, started, pods] = [`${gateway}:${registry.port}/story/part:1`, startOfInit(), await podsOf(worker)]
-    expect((await pull(name)).code).toBe(1)
+    const { code, stderr } = await pull(name)
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^.*certificate signed by unknown authority.*\n$/)])
     await apply({ kind: 'TrustedRootsConfig', name: 'company', certificates: company.crt })
     await eventually(async () => succeeded(await pull(name)), 60)
     expect(succeeded(await cluster.talosctl('-n', second, 'image', 'list')).stdout).toContain(name)
