@@ -20,9 +20,9 @@ beforeAll(async () => {
 })
 afterAll(() => cluster.end())
 
-/** Upgrades with the official client while another client writes and reads; returns what the official one printed. */
-async function upgraded(what: string): Promise<string> {
-  const client = cluster.traffic(what.replaceAll(' ', '-'), [cluster.gateway])
+/** Upgrades with the official client while another client, of that name, writes and reads; returns what the official one printed. */
+async function upgraded(name: string, what: string): Promise<string> {
+  const client = cluster.traffic(name, [cluster.gateway])
   const began = performance.now()
   const argv = [official, 'upgrade-k8s', '--to', inside.version, '--nodes', cluster.first]
   const child = Bun.spawn(argv, {
@@ -42,11 +42,11 @@ async function upgraded(what: string): Promise<string> {
 
 test('to the next minor', async () => {
   expect(await cluster.running()).toEqual(cluster.all(previous.version))
-  expect(await upgraded(`from ${previous.version} to ${inside.version} on 1 + 1`)).toContain(inside.version)
+  expect(await upgraded('next', `from ${previous.version} to ${inside.version} on 1 + 1`)).toContain(inside.version)
 })
 
 test('to the release that the cluster has', async () => {
-  await upgraded('to the same release')
+  await upgraded('same', 'to the same release')
 })
 
 test('the upgraded cluster is healthy', async () => {
