@@ -69,3 +69,10 @@ export class Metadata {
     this.#used = 0
   }
 }
+
+/** A number of four bytes. */
+export function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}

@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeEfiPartition } from '../../rootfs/image/efi-partition.ts'
-import { IsoError, type IsoFile, makeIso } from '../../rootfs/image/iso.ts'
+import { type IsoFile, makeIso } from '../../rootfs/image/iso.ts'
+import { IsoError } from '../../rootfs/image/iso-sectors.ts'
 import { readIso } from './read-iso.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-iso-'))

@@ -6,7 +6,8 @@ import { hashOf } from '../../rootfs/build/cache.ts'
 import { Tree } from '../../rootfs/build/tree.ts'
 import { BlockPress } from '../../rootfs/squashfs/blocks.ts'
 import { zstd } from '../../rootfs/squashfs/compressor.ts'
-import { SquashfsError, writeSquashfs } from '../../rootfs/squashfs/writer.ts'
+import { SquashfsError } from '../../rootfs/squashfs/error.ts'
+import { writeSquashfs } from '../../rootfs/squashfs/writer.ts'
 import { type Found, readSquashfs } from './read-squashfs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-squashfs-'))

@@ -1,0 +1,4 @@
+/** An image would not fit the format. */
+export class SquashfsError extends Error {
+  override name = 'SquashfsError'
+}
