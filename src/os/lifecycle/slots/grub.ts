@@ -5,7 +5,9 @@ import {
   type BootLoader,
   type BootState,
   checked,
+  emptySlot,
   filesIn,
+  goodSlot,
   otherSlot,
   putByContent,
   replaceFile,
@@ -13,7 +15,6 @@ import {
   rootFile,
   type Slot,
   type SlotContent,
-  SlotError,
   type SlotRelease,
   superfluousRoots,
   trialStarts,
@@ -56,7 +57,7 @@ export class Grub implements BootLoader {
 
   async write(slot: Slot, release: SlotRelease): Promise<void> {
     const before = await this.state()
-    if (before.good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+    if (before.good === slot) throw goodSlot(slot)
     const kept = before.slots[otherSlot(slot)]
     const roots = await superfluousRoots(this.#volume, kept ? [kept.rootHash] : [])
     const needed = kept?.rootHash === release.rootHash ? slotFiles : [...slotFiles, 'root.sqsh']
@@ -70,12 +71,12 @@ export class Grub implements BootLoader {
   }
 
   async try(slot: Slot): Promise<void> {
-    if (!(await this.#contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    if (!(await this.#contentOf(slot))) throw emptySlot(slot)
     await this.#change({ next: slot, tries: String(trialStarts) })
   }
 
   async keep(slot: Slot): Promise<void> {
-    if (!(await this.#contentOf(slot))) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    if (!(await this.#contentOf(slot))) throw emptySlot(slot)
     await this.#change({ good: slot, next: '', tries: '' })
   }
 

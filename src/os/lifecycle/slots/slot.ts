@@ -73,6 +73,12 @@ export class SlotError extends Error {
   }
 }
 
+/** A slot that is not written, because the machine returns to it. */
+export const goodSlot = (slot: Slot) => new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+
+/** A slot that cannot be started. */
+export const emptySlot = (slot: Slot) => new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+
 /** The other slot. */
 export function otherSlot(slot: Slot): Slot {
   return slot === 'a' ? 'b' : 'a'

@@ -4,14 +4,15 @@ import {
   type BootFile,
   type BootLoader,
   type BootState,
+  emptySlot,
   filesIn,
+  goodSlot,
   putByContent,
   replaceFile,
   requireRoom,
   rootFile,
   type Slot,
   type SlotContent,
-  SlotError,
   type SlotRelease,
   superfluousRoots,
   trialStarts,
@@ -60,7 +61,7 @@ export class SystemdBoot implements BootLoader {
 
   async write(slot: Slot, release: SlotRelease): Promise<void> {
     const found = await this.#read()
-    if ((await this.state()).good === slot) throw new SlotError(`slot ${slot.toUpperCase()} is the one last marked good and is not written`)
+    if ((await this.state()).good === slot) throw goodSlot(slot)
     const kept = found.filter((entry) => entry.slot !== slot)
     const roots = kept.map(({ rootHash }) => rootHash)
     const superfluous = [...(await superfluousKernels(this.#volume, kept)), ...(await superfluousRoots(this.#volume, roots))]
@@ -122,7 +123,7 @@ export class SystemdBoot implements BootLoader {
     const found = await this.#read()
     const content =
       (await this.#written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
-    if (!content) throw new SlotError(`slot ${slot.toUpperCase()} holds no release`)
+    if (!content) throw emptySlot(slot)
     const generation = Math.max(0, ...(await generations(this.#volume))) + 1
     const { version, rootHash, image, kernel } = content
     const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
