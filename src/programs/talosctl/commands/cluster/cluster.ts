@@ -1,9 +1,8 @@
 import { Command, Option } from 'commander'
-import { stateDirectory } from '../../cluster/state-paths.ts'
 import { duration } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { create } from './create.ts'
-import { type CommonFlags, checkProvisioner, common, restartFlags, withGroup } from './group-flags.ts'
+import { type CommonFlags, common, forClusters, restartFlags } from './group-flags.ts'
 
 /** Clusters on this machine. */
 export const cluster = (io: Io): Command =>
@@ -30,12 +29,11 @@ function start(io: Io): Command {
     .option('--no-wait', 'return when the nodes are starting')
     .option('--wait-timeout <duration>', 'how long to wait', duration, 20 * 60_000)
     .action(async (own: StartFlags, command: Command) => {
-      const flags = withGroup(own, command)
-      checkProvisioner(flags.provisioner)
+      const flags = forClusters(own, command, io)
       const { startClusters } = await import('../../cluster/start.ts')
       const isNamed = [command, command.parent].some((each) => each?.getOptionValueSource('name') === 'cli')
       await startClusters(io, {
-        state: stateDirectory(flags.state, io.env),
+        state: flags.state,
         name: isNamed ? flags.name : undefined,
         wait: flags.wait,
         waitTimeout: flags.waitTimeout,
@@ -48,10 +46,9 @@ function stop(io: Io): Command {
   return common(new Command('stop'))
     .description('Shut down the nodes of a cluster; "cluster start" starts them again')
     .action(async (own: CommonFlags, command: Command) => {
-      const flags = withGroup(own, command)
-      checkProvisioner(flags.provisioner)
+      const flags = forClusters(own, command, io)
       const { stopCluster } = await import('../../cluster/stop.ts')
-      await stopCluster(io, stateDirectory(flags.state, io.env), flags.name)
+      await stopCluster(io, flags.state, flags.name)
     })
 }
 
@@ -59,10 +56,9 @@ function show(io: Io): Command {
   return common(new Command('show'))
     .description('Show a cluster and its nodes')
     .action(async (own: CommonFlags, command: Command) => {
-      const flags = withGroup(own, command)
-      checkProvisioner(flags.provisioner)
+      const flags = forClusters(own, command, io)
       const { showCluster } = await import('../../cluster/show.ts')
-      io.stdout.write(showCluster(stateDirectory(flags.state, io.env), flags.name))
+      io.stdout.write(showCluster(flags.state, flags.name))
     })
 }
 
@@ -80,11 +76,10 @@ function destroy(io: Io): Command {
     .option('--save-support-archive-path <file>', 'write logs and state of the nodes to a zip file first')
     .option('--save-cluster-logs-archive-path <file>', "write the nodes' consoles to a tar.gz first")
     .action(async (own: DestroyFlags, command: Command) => {
-      const flags = withGroup(own, command)
-      checkProvisioner(flags.provisioner)
+      const flags = forClusters(own, command, io)
       const { runDestroy } = await import('../../cluster/run-destroy.ts')
       await runDestroy(io, {
-        state: stateDirectory(flags.state, io.env),
+        state: flags.state,
         name: flags.name,
         force: flags.force === true,
         logs: flags.saveClusterLogsArchivePath,

@@ -1,5 +1,7 @@
 import { type Command, Option } from 'commander'
+import { stateDirectory } from '../../cluster/state-paths.ts'
 import { UsageError } from '../../failure.ts'
+import type { Io } from '../../io.ts'
 
 const defaultName = 'talos-default'
 
@@ -13,6 +15,13 @@ export interface CommonFlags {
 /** The flags of a command with those given before its name. */
 export function withGroup<Flags extends CommonFlags>(flags: Flags, command: Command): Flags {
   return { ...flags, ...command.parent?.opts<Partial<CommonFlags>>() }
+}
+
+/** The same for a command on clusters that are there: the provisioner is checked, and the folder is that of this user. */
+export function forClusters<Flags extends CommonFlags>(flags: Flags, command: Command, io: Io): Flags & { state: string } {
+  const all = withGroup(flags, command)
+  checkProvisioner(all.provisioner)
+  return { ...all, state: stateDirectory(all.state, io.env) }
 }
 
 /** A command on a cluster. */
