@@ -28,3 +28,19 @@ test('a daemon survives unhandled errors and ends by its signal', () => {
 test('details are logged on request', () => {
   expect(run(true).lines.some((line) => line.includes('detail'))).toBe(true)
 })
+
+const flags = (...args: string[]) => {
+  const program = `
+    const { daemonFlags } = await import(${JSON.stringify(daemon)})
+    const options = { listen: { type: 'string', default: ':1' }, verbose: { type: 'boolean', default: false } }
+    console.log(JSON.stringify(daemonFlags({ name: 'd', usage: 'usage: d', options }, ${JSON.stringify(args)}) ?? 'none'))`
+  const { stdout, stderr } = Bun.spawnSync([process.execPath, '-e', program])
+  return [JSON.parse(stdout.toString()), stderr.toString()]
+}
+
+test('flags have their defaults, and those of nobody are refused with the usage', () => {
+  expect(flags('--verbose')).toEqual([{ listen: ':1', verbose: true }, ''])
+  const [parsed, reason] = flags('--port', '1')
+  expect(parsed).toBe('none')
+  expect(reason).toMatch(/^d: .*--port.*\nusage: d\n$/s)
+})

@@ -1,7 +1,6 @@
 /** trustd: on control plane nodes, signs the server certificates of machines that have no authority's key of their own. */
 
-import { parseArgs } from 'node:util'
-import { startDaemon } from '../../cosi/daemon.ts'
+import { daemonFlags, startDaemon } from '../../cosi/daemon.ts'
 import type { Logger } from '../../cosi/log.ts'
 import { Store } from '../../cosi/store.ts'
 import { fromBase64 } from '../../pki/certificate.ts'
@@ -11,12 +10,19 @@ import { follow } from '../../rpc/client/follow.ts'
 import type { ShareLimits } from '../../rpc/http2/holder.ts'
 import { type Server, serveTls } from '../../rpc/server/server.ts'
 import { pause } from '../../timing/pause.ts'
-import { messageOf } from '../../wire/error-message.ts'
 import { splitHostPort } from '../../wire/host-port.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
 import type { MemberRecord, SharedNames } from './claims.ts'
 
-const usage = 'usage: trustd [--listen <address>:50001] [--runtime <resource socket>] [--verbose]'
+const daemon = {
+  name: 'trustd',
+  usage: 'usage: trustd [--listen <address>:50001] [--runtime <resource socket>] [--verbose]',
+  options: {
+    listen: { type: 'string', default: ':50001' },
+    runtime: { type: 'string', default: '/system/run/trustd/runtime.sock' },
+    verbose: { type: 'boolean', default: false },
+  },
+} as const
 
 /**
  * What its clients may hold: machines that join or renew make one connection and one call. Those behind a translation share
@@ -45,11 +51,8 @@ interface Root {
 
 /** The program. */
 export async function main(args: string[]): Promise<number> {
-  const options = parse(args)
-  if (!options) {
-    console.error(usage)
-    return 64
-  }
+  const options = daemonFlags(daemon, args)
+  if (!options) return 64
   const { log, signal } = startDaemon(options)
   await run(splitHostPort(options.listen, 50_001), options.runtime, log, signal)
   return 0
@@ -145,21 +148,4 @@ function followMembers(
     else records.set(id, { hostname, nodename: id, addresses, controlPlane: machineType !== 'worker' })
     publish()
   })
-}
-
-function parse(args: string[]) {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        listen: { type: 'string', default: ':50001' },
-        runtime: { type: 'string', default: '/system/run/trustd/runtime.sock' },
-        verbose: { type: 'boolean', default: false },
-      },
-    })
-    return values
-  } catch (error) {
-    console.error(`trustd: ${messageOf(error)}`)
-    return undefined
-  }
 }
