@@ -10,6 +10,7 @@ import * as time from '../../src/linux/system/time.ts'
 import { type LedClock, Synchronizer } from '../../src/os/time/ntp/synchronizer.ts'
 import { sourceOf, steadyTime } from '../../src/os/time/sources.ts'
 import { ntpMode, readNtp, toNtpTime, writeNtp } from '../../src/wire/ntp.ts'
+import { freePort } from '../support/free-port.ts'
 import { eventually, program } from './lab/namespaces.ts'
 
 const chronyd = program('chronyd')
@@ -56,14 +57,6 @@ async function clockOff(seconds: number): Promise<number> {
   })
   clocks.push(socket)
   return socket.port
-}
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const socket = await Bun.udpSocket({ hostname: '127.0.0.1', port: 0 })
-  const { port } = socket
-  socket.close()
-  return port
 }
 
 /** A server of chrony whose clock is off; its address, once it serves the time. */

@@ -13,6 +13,7 @@ import {
   type VirtualMachine,
 } from '../../src/programs/node-supervisor/machine/qemu-arguments.ts'
 import type { CommandResult } from '../support/command-result.ts'
+import { freePort } from '../support/free-port.ts'
 
 /** What `./mkimage.sh` has made. */
 export const dist = join(import.meta.dir, '../../dist')
@@ -97,14 +98,6 @@ export function virtualMachine(options: MachineOptions, port: number, others: Re
     restarts: options.restarts ?? false,
     smbios: options.smbios,
   }
-}
-
-/** A port that is free right now. */
-export async function freePort(): Promise<number> {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = server
-  server.stop(true)
-  return port
 }
 
 /** Words before the emulator's that make it end with the story, however that breaks off. */

@@ -24,9 +24,10 @@ import { type Method, readers, unary } from '../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
-import { authority, clientCertificate, freePort, identityOf } from '../../programs/apid/nodes.ts'
+import { authority, clientCertificate, identityOf } from '../../programs/apid/nodes.ts'
 import type { Outcome } from '../../programs/talosctl/peer.ts'
 import { sampleMethods } from '../../programs/talosctl/sample-methods.ts'
+import { freePort } from '../../support/free-port.ts'
 import { buildTalosctl, talosconfig } from '../client.ts'
 
 setDefaultTimeout(300_000)

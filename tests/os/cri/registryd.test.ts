@@ -5,7 +5,7 @@ import type { Machine } from '../../../src/os/area.ts'
 import { holdPort, serveRegistry } from '../../../src/os/cri/registryd.ts'
 import { registrydService } from '../../../src/os/cri/services/registryd.ts'
 import { LogRing } from '../../../src/supervise/log-ring.ts'
-import { freePort } from '../../programs/apid/nodes.ts'
+import { freePort } from '../../support/free-port.ts'
 
 test('a layer is the tar headers and the very bytes of the files, whole or in part', async () => {
   const content = Uint8Array.from({ length: 700_000 }, (_, i) => i % 251)

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { day, newCertificate } from '../../../src/pki/certificate.ts'
 import { AccessLog, accessLimits } from '../../../src/programs/apid/access-log.ts'
 import type { Stream } from '../../../src/rpc/http2/stream.ts'
+import { freePort } from '../../support/free-port.ts'
 import { runs } from '../../support/runs.ts'
-import { authority, clientCertificate, failure, freePort, type Node, startNode } from './nodes.ts'
+import { authority, clientCertificate, failure, type Node, startNode } from './nodes.ts'
 
 let first: Node
 let second: Node

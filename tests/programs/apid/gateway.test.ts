@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { X509Certificate } from 'node:crypto'
 import { newCA } from '../../../src/pki/certificate.ts'
 import type { Channel } from '../../../src/rpc/client/channel.ts'
-import { authority, clientCertificate, failure, freePort, identityOf, type Node, startNode } from './nodes.ts'
+import { freePort } from '../../support/free-port.ts'
+import { authority, clientCertificate, failure, identityOf, type Node, startNode } from './nodes.ts'
 
 let first: Node
 let second: Node

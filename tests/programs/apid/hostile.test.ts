@@ -10,7 +10,8 @@ import { frameHeader, sealFrame } from '../../../src/rpc/frame.ts'
 import { methodShape } from '../../../src/rpc/schema.ts'
 import { flag, frameType } from '../../../src/wire/http2/frame.ts'
 import { RawClient } from '../../rpc/http2/raw-client.ts'
-import { clientCertificate, failure, freePort, type Node, startNode } from './nodes.ts'
+import { freePort } from '../../support/free-port.ts'
+import { clientCertificate, failure, type Node, startNode } from './nodes.ts'
 
 let node: Node
 let other: Node

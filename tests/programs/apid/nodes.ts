@@ -1,6 +1,5 @@
 /** Nodes for tests: a gateway on a loopback address with real certificates, before a real server on a unix socket. */
 import { mkdtempSync, rmSync } from 'node:fs'
-import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silent } from '../../../src/cosi/log.ts'
@@ -136,16 +135,6 @@ export async function startNode(
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** A port that is free on all loopback addresses now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = net.createServer().listen(0, '0.0.0.0', () => {
-      const { port } = server.address() as net.AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 /** The status and message a call fails with. */

@@ -18,7 +18,8 @@ import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
 import { allRoles, type Role } from '../../../src/wire/x509/roles.ts'
 import { servedMethods } from '../../os/served-methods.ts'
-import { authority, clientCertificate, failure, freePort, identityOf } from './nodes.ts'
+import { freePort } from '../../support/free-port.ts'
+import { authority, clientCertificate, failure, identityOf } from './nodes.ts'
 
 interface Right {
   readonly path: Method['path']

@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../../src/cosi/clock.ts'
+import { freePort } from '../../support/free-port.ts'
 import { sample } from '../../support/runs.ts'
 import { type Fails, replaceSockets, restoreSockets, SocketFaults } from '../runtime-sockets.ts'
-import { clientCertificate, failure, freePort, identityOf, type Node, startNode } from './nodes.ts'
+import { clientCertificate, failure, identityOf, type Node, startNode } from './nodes.ts'
 
 const faults = new SocketFaults()
 const unhandled: unknown[] = []

@@ -3,15 +3,7 @@ import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net from 'node:net'
 import { forward } from '../../../src/programs/node-supervisor/port-forward.ts'
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+import { freePort } from '../../support/free-port.ts'
 
 async function echo(name: string): Promise<{ port: number; close(): void }> {
   const server = net.createServer({ allowHalfOpen: true }, (socket) => {

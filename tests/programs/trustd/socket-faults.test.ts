@@ -19,8 +19,8 @@ import { connect } from '../../../src/rpc/client/channel.ts'
 import { trustdAccess } from '../../../src/rpc/server/resource-access.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
+import { freePort } from '../../support/free-port.ts'
 import { sample } from '../../support/runs.ts'
-import { freePort } from '../apid/nodes.ts'
 import { type Fails, replaceSockets, restoreSockets, SocketFaults } from '../runtime-sockets.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-trustd-'))

@@ -17,7 +17,8 @@ import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
 import { flag } from '../../../src/wire/http2/frame.ts'
 import { RawClient } from '../../rpc/http2/raw-client.ts'
-import { failure, freePort } from '../apid/nodes.ts'
+import { freePort } from '../../support/free-port.ts'
+import { failure } from '../apid/nodes.ts'
 
 const ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519' })
 const folder = mkdtempSync(join(tmpdir(), 'ichor-trustd-'))

@@ -16,6 +16,7 @@ import {
 } from '../../../../src/os/network/dns/message.ts'
 import { Resolver } from '../../../../src/os/network/dns/resolver.ts'
 import { DecodeError } from '../../../../src/wire/decode-error.ts'
+import { freePort } from '../../../support/free-port.ts'
 
 /** A query for the A record of example.com with an OPT record of 1232 bytes, as dig sends it. */
 const query = Buffer.from(
@@ -359,13 +360,3 @@ test('the resolver answers over UDP on its address', async () => {
   socket.close()
   await resolver.listen([])
 })
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const socket = createSocket('udp4')
-    socket.bind(0, '127.0.0.1', () => {
-      const { port } = socket.address()
-      socket.close(() => resolve(port))
-    })
-  })
-}
