@@ -75,15 +75,13 @@ test('a Deployment’s pods on two nodes answer through their Service, by its DN
   const resolver = dns[0]?.spec.clusterIP ?? ''
   // From the network of a pod on each node: name, Service, pods of both nodes.
   for (const node of [controlPlane, worker]) {
+    const pid = podProcess(node)
+    const [address] = await eventually(() => cluster.resolve(pid, resolver, 'whoami.default.svc.cluster.local'), 30)
     const script = `
-      const { Resolver } = require('node:dns/promises')
-      const resolver = new Resolver({ timeout: 2000, tries: 3 })
-      resolver.setServers(['${resolver}'])
-      const [address] = await resolver.resolve4('whoami.default.svc.cluster.local')
       const seen = []
-      for (let i = 0; i < 20; i++) seen.push(await (await fetch('http://' + address + ':8080/health', { keepalive: false, signal: AbortSignal.timeout(5000) })).text())
+      for (let i = 0; i < 20; i++) seen.push(await (await fetch('http://${address}:8080/health', { keepalive: false, signal: AbortSignal.timeout(5000) })).text())
       console.log(seen.every((text) => text === 'OK'))`
-    const answered = await eventually(async () => succeeded(await cluster.inNetworkOf(podProcess(node), script)), 30)
+    const answered = await eventually(async () => succeeded(await cluster.inNetworkOf(pid, script)), 30)
     expect(answered.stdout.trim()).toBe('true')
   }
 })

@@ -1,6 +1,7 @@
 /** A real cluster for stories: our own commands, in a folder of its own, and ways to look into its nodes. */
 
 import { copyFileSync, existsSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
 import { own, storyFolder } from '../support/abandoned-clusters.ts'
@@ -147,13 +148,13 @@ export class TestCluster {
     return { code, stdout, stderr }
   }
 
-  /** Queries a name server, from the network of a node, for the addresses of a name; they are the output of the command. */
-  async lookUp(node: string, server: string, name: string): Promise<CommandResult> {
+  /** The addresses that a name server gives for a name, queried from the network of a process. Rejects when there are none. */
+  async resolve(pid: number, server: string, name: string, family: 'IPv4' | 'IPv6' = 'IPv4'): Promise<string[]> {
     const script = `const { Resolver } = require('node:dns').promises
-      const resolver = new Resolver({ timeout: 2000, tries: 1 })
-      resolver.setServers(['${server}'])
-      console.log(await resolver.resolve4('${name}'))`
-    return await this.inNetworkOf(this.initOf(node), script)
+      const resolver = new Resolver({ timeout: 2000, tries: 2 })
+      resolver.setServers(['${isIPv6(server) ? `[${server}]` : server}:53'])
+      console.log(JSON.stringify(await resolver.${family === 'IPv6' ? 'resolve6' : 'resolve4'}('${name}')))`
+    return JSON.parse(succeeded(await this.inNetworkOf(pid, script)).stdout)
   }
 
   /** What of this cluster is on the host. */

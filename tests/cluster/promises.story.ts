@@ -344,15 +344,8 @@ async function served(host: string, port: number): Promise<X509Certificate> {
   return new X509Certificate(Buffer.from(stdout.trim(), 'base64'))
 }
 
-/** Addresses of a name, resolved by a server from the network of a process. */
-async function resolve(pid: number, server: string, name: string): Promise<string[]> {
-  const script = `
-    const { Resolver } = require('node:dns/promises')
-    const resolver = new Resolver({ timeout: 2000, tries: 3 })
-    resolver.setServers(['${server}'])
-    console.log(JSON.stringify(await resolver.resolve4('${name}')))`
-  return eventually(async () => JSON.parse(succeeded(await cluster.inNetworkOf(pid, script)).stdout), 30)
-}
+/** Addresses of a name, once the server gives them. */
+const resolve = (pid: number, server: string, name: string) => eventually(() => cluster.resolve(pid, server, name), 30)
 
 /** A name server that knows one address for every name. */
 async function nameServer(hostname: string, heard: (name: string) => void) {

@@ -51,6 +51,16 @@ function disk(size: number, blockSize = 512): string {
   return loop.device
 }
 
+/** A partition with XFS, mounted: the only one of its disk. */
+async function mountedXfs(device: string, label: string, size: number) {
+  const plan: DiskPlan = { partitions: [{ label, type: 'linux', size: size * mebibyte, format: { type: 'xfs' } }] }
+  const [partition] = await layOutDisk(parts, device, plan, { wipe: false })
+  const target = join(folder, 'mounted')
+  mkdirSync(target)
+  mount.mount({ source: partition!.device, target, type: 'xfs' })
+  return { partition: partition!, target }
+}
+
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'ichor-disks-'))
 })
@@ -130,18 +140,10 @@ test('a disk that is too small or in use is refused before anything is written',
 
 test('a mounted XFS grows with its partition', async () => {
   const device = disk(900)
-  const [partition] = await layOutDisk(
-    parts,
-    device,
-    { partitions: [{ label: 'DATA', type: 'linux', size: 320 * mebibyte, format: { type: 'xfs' } }] },
-    { wipe: false },
-  )
-  const target = join(folder, 'mounted')
-  mkdirSync(target)
-  mount.mount({ source: partition!.device, target, type: 'xfs' })
-  expect(block.growXfs(target, partition!.size)).toBe(false)
-  await block.syncPartitions(device, [{ index: 1, offset: partition!.offset, size: 800 * mebibyte }])
-  expect((await probeDevice(block, partition!.device)).size).toBe(800 * mebibyte)
+  const { partition, target } = await mountedXfs(device, 'DATA', 320)
+  expect(block.growXfs(target, partition.size)).toBe(false)
+  await block.syncPartitions(device, [{ index: 1, offset: partition.offset, size: 800 * mebibyte }])
+  expect((await probeDevice(block, partition.device)).size).toBe(800 * mebibyte)
   const before = statfsSync(target).blocks
   expect(block.growXfs(target, 800 * mebibyte)).toBe(true)
   expect(statfsSync(target).blocks).toBeGreaterThan(before * 2)
@@ -149,15 +151,7 @@ test('a mounted XFS grows with its partition', async () => {
 
 test('on a full STATE a configuration is refused, and the stored one stays intact', async () => {
   const device = disk(220)
-  const [state] = await layOutDisk(
-    parts,
-    device,
-    { partitions: [{ label: 'STATE', type: 'linux', size: 100 * mebibyte, format: { type: 'xfs' } }] },
-    { wipe: false },
-  )
-  const target = join(folder, 'mounted')
-  mkdirSync(target)
-  mount.mount({ source: state!.device, target, type: 'xfs' })
+  const { target } = await mountedXfs(device, 'STATE', 100)
   const at = (path: string) => path.replace('/system/state', target)
   const onState = {
     readTextIfThere: (path: string) => files.readTextIfThere(at(path)),
@@ -183,16 +177,8 @@ test('on a full STATE a configuration is refused, and the stored one stays intac
 
 test('a partition is added and removed while another one is mounted', async () => {
   const device = disk(900)
-  const [first] = await layOutDisk(
-    parts,
-    device,
-    { partitions: [{ label: 'DATA', type: 'linux', size: 320 * mebibyte, format: { type: 'xfs' } }] },
-    { wipe: false },
-  )
-  const target = join(folder, 'mounted')
-  mkdirSync(target)
-  mount.mount({ source: first!.device, target, type: 'xfs' })
-  const one = { index: 1, offset: first!.offset, size: first!.size }
+  const { partition } = await mountedXfs(device, 'DATA', 320)
+  const one = { index: 1, offset: partition.offset, size: partition.size }
   const two = { index: 2, offset: 400 * mebibyte, size: 10 * mebibyte }
   await block.syncPartitions(device, [one, two])
   expect(existsSync(partitionPath(device, 2))).toBe(true)
