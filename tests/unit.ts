@@ -13,7 +13,7 @@ const child = Bun.spawn(
     process.execPath,
     'test',
     '--preload',
-    './tests/support/memory-files.ts',
+    './tests/support/unit-setup.ts',
     `--parallel=${workers}`,
     '--no-isolate',
     '--timeout',

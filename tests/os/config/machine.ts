@@ -19,9 +19,13 @@ export const secrets = {
   certs: { etcd: pair, k8s: pair, k8saggregator: pair, k8sserviceaccount: { key: pair.key }, os: pair },
 }
 
+const generated = (type: 'controlplane' | 'worker') => generate(type, { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets })
+
+/** A generated configuration of each type. */
+export const whole = { controlplane: generated('controlplane'), worker: generated('worker') } as const
+
 /** A generated configuration, with a patch. */
-export const config = (type: 'controlplane' | 'worker', patch = ''): string =>
-  generate(type, { clusterName: 'x', endpoint: 'https://10.0.0.1:6443', secrets }, { all: [patch] }).toString()
+export const config = (type: 'controlplane' | 'worker', patch = ''): string => whole[type].patch(patch).toString()
 
 /** A machine whose disk is a map and whose clock stands where it is put. */
 export function machineInMemory(kept: Record<string, string> = {}, clock = { now: new Date('2026-11-21T12:00:00Z') }) {

@@ -5,11 +5,11 @@ import { missingFileRules } from '../../../src/os/files/user-files.ts'
 import { settings } from '../../../src/os/k8s/documents/settings.ts'
 import { etcdVersion, kubernetesVersion } from '../../../src/os/k8s/images.ts'
 import { newCA } from '../../../src/pki/certificate.ts'
-import { config } from './machine.ts'
+import { config, whole } from './machine.ts'
 
 /** Messages for a valid configuration of a control plane after a change: warnings with a "!". */
 function findings(patch: object): string[] {
-  const { errors, warnings } = parseConfig(config('controlplane', JSON.stringify(patch))).validate('metal')
+  const { errors, warnings } = whole.controlplane.patch(JSON.stringify(patch)).validate('metal')
   return [...errors.map(({ path, message }) => `${path}: ${message}`), ...warnings.map(({ path, message }) => `!${path}: ${message}`)]
 }
 

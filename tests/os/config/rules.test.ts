@@ -6,7 +6,7 @@ import { expect, test } from 'bun:test'
 import { ConfigError } from '../../../src/document/config-error.ts'
 import type { Mode } from '../../../src/document/kind.ts'
 import { ConfigContainer } from '../../../src/os/config/container.ts'
-import { config } from './machine.ts'
+import { whole } from './machine.ts'
 
 const rows = (await Bun.file(`${import.meta.dir}/contract/config-validation.tsv`).text())
   .split('\n')
@@ -30,10 +30,9 @@ interface Case {
   readonly at: string
 }
 
-const good = { controlplane: config('controlplane'), worker: config('worker') }
 /** A generated configuration with a patch: flow YAML, or JSON operations. */
-const patched = (type: keyof typeof good, patch: string, at: string, mode: Mode = 'metal'): Case => ({
-  read: () => ConfigContainer.parse(good[type]).patch(patch),
+const patched = (type: keyof typeof whole, patch: string, at: string, mode: Mode = 'metal'): Case => ({
+  read: () => whole[type].patch(patch),
   mode,
   at,
 })

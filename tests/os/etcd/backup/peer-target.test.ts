@@ -18,7 +18,8 @@ import { OSRootSecret } from '../../../../src/os/secrets/resources/os-root-secre
 import { toBase64 } from '../../../../src/pki/certificate.ts'
 import { Gateway } from '../../../../src/programs/apid/gateway.ts'
 import { type Server, serveUnix } from '../../../../src/rpc/server/server.ts'
-import { authority, freePort, identityOf } from '../../../programs/apid/nodes.ts'
+import { authority, identityOf } from '../../../programs/apid/nodes.ts'
+import { freePort } from '../../../support/free-port.ts'
 
 const cluster = '0a0b0c0d'
 const { signal } = new AbortController()

@@ -1,5 +1,10 @@
-/** Preloaded by the unit suite: temporary files are kept in memory where the system has room there, since no test needs a disk. */
+/**
+ * Preloaded by the unit suite. Temporary files are kept in memory where the system has room there, since no test needs a disk. Properties
+ * that name no number of runs are tried as often as FUZZ_RUNS scales the number of the library.
+ */
 import { accessSync, constants, statfsSync } from 'node:fs'
+import fc from 'fast-check'
+import { runs } from './runs.ts'
 
 const memory = '/dev/shm'
 const needed = 1 << 30
@@ -15,3 +20,4 @@ function hasRoom(): boolean {
 }
 
 if (process.env.TMPDIR === undefined && hasRoom()) process.env.TMPDIR = memory
+fc.configureGlobal({ ...fc.readConfigureGlobal(), numRuns: runs(100) })
