@@ -1,7 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Cluster } from '../../../../src/programs/talosctl/cluster.ts'
+import { newcomerOf } from '../../../../src/programs/talosctl/etcd/replace/newcomer.ts'
 import { labelOf, memberOf, planOf, refusalOf } from '../../../../src/programs/talosctl/etcd/replace/plan.ts'
 import type { MemberView } from '../../../../src/programs/talosctl/etcd/replace/situation.ts'
 import {
@@ -10,6 +12,7 @@ import {
   replacementFolder,
   saveReplacement,
 } from '../../../../src/programs/talosctl/etcd/replace/state.ts'
+import { textIo } from '../text-io.ts'
 
 const member = (id: number, more: Partial<MemberView> = {}): MemberView => ({
   id: id.toString(16).padStart(16, '0'),
@@ -62,7 +65,33 @@ test('the plan names who is gone, who stays and what follows', () => {
     '3. wait until 10.5.0.9 is a voting member of etcd and healthy',
     'a machine that was only cut off joins again as a new member when it returns: make sure that it is off',
   ])
+  expect(planOf({ gone: member(3, lost), others }, undefined, '10.5.0.9', true).slice(4, 7)).toEqual([
+    '2. nothing to delete in Kubernetes: it has no node of this name or address',
+    '3. apply the configuration to 10.5.0.9 while it waits in maintenance',
+    '4. wait until 10.5.0.9 is a voting member of etcd and healthy',
+  ])
   expect(labelOf(member(3, { name: '' }))).toBe('a member that never started (10.5.0.3, 0000000000000003)')
+})
+
+describe('a configuration for the machine that takes the place', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-newcomer-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'config.yaml')
+  const io = textIo()
+  const refusal = (flags: object, config = 'version: v1alpha1\nmachine: {type: worker}\n') => {
+    writeFileSync(file, config)
+    return newcomerOf(io, new Cluster(io), [member(1, lost)], flags).then(String, (error: Error) => error.message)
+  }
+
+  test('is refused without the address of the machine, or when it is not of a control plane', async () => {
+    expect(await refusal({})).toBe('undefined')
+    expect(await refusal({ certFingerprint: ['x'] })).toContain('--cert-fingerprint goes with --config-file only')
+    expect(await refusal({ configFile: file })).toContain('name it with --with')
+    expect(await refusal({ configFile: file, with: 'cp-4' })).toContain('needs the address of the machine')
+    expect(await refusal({ configFile: file, with: '10.5.0.9' })).toContain('is not the configuration of a control plane')
+    const config = 'version: v1alpha1\nmachine: {type: controlplane}\n'
+    expect(await refusal({ configFile: file, with: '10.5.0.9' }, config)).toContain('no member of etcd is healthy')
+  })
 })
 
 describe('a replacement that has begun', () => {

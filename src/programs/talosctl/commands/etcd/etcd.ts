@@ -5,7 +5,7 @@ import type { Cluster } from '../../cluster.ts'
 import { type ReplaceOptions, replaceMember } from '../../etcd/replace/replace.ts'
 import { saveSnapshot } from '../../etcd/snapshot.ts'
 import { UsageError } from '../../failure.ts'
-import { duration } from '../../flags.ts'
+import { duration, list } from '../../flags.ts'
 import { type Io, remark } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
 import { type Row, table } from '../../output/table.ts'
@@ -53,6 +53,8 @@ const replace = (io: Io, cluster: Cluster) =>
     .option('--dry-run', 'only show what would be done', true)
     .option('--no-dry-run', 'do it')
     .option('--with <node>', 'host name or address of the machine that takes the place (default: any new control plane)')
+    .option('--config-file <file>', 'apply this configuration to the machine of --with, which waits in maintenance')
+    .option('--cert-fingerprint <hash>', 'with --config-file, only if the certificate of the machine has this fingerprint', list())
     .option('--timeout <duration>', 'how long to wait for that machine', duration, 15 * 60_000)
     .option('--k8s-endpoint <url>', 'reach Kubernetes here instead of at the endpoint of the cluster')
     .action((member: string, options: ReplaceOptions) => replaceMember(io, cluster, member, options))

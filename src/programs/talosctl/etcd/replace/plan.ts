@@ -42,7 +42,12 @@ export const labelOf = ({ id, name, address }: Pick<MemberView, 'id' | 'name' | 
   `${name || 'a member that never started'} (${[address, id].filter(Boolean).join(', ')})`
 
 /** The lines that describe what would be done. */
-export function planOf({ gone, others }: Candidates, node: string | undefined, replacement: string | undefined): string[] {
+export function planOf(
+  { gone, others }: Candidates,
+  node: string | undefined,
+  replacement: string | undefined,
+  configured = false,
+): string[] {
   const state = ({ learner, healthy, leads }: MemberView) =>
     [learner ? 'joins' : leads ? 'leads' : 'votes', healthy ? 'healthy' : 'does not answer'].join(', ')
   return [
@@ -50,7 +55,8 @@ export function planOf({ gone, others }: Candidates, node: string | undefined, r
     ...others.map((member) => `stays: ${labelOf(member)}: ${state(member)}`),
     '1. remove the member from etcd',
     node ? `2. delete the Kubernetes node ${node}` : '2. nothing to delete in Kubernetes: it has no node of this name or address',
-    `3. wait until ${replacement ?? 'a new control plane'} is a voting member of etcd and healthy`,
+    ...(configured ? [`3. apply the configuration to ${replacement} while it waits in maintenance`] : []),
+    `${configured ? 4 : 3}. wait until ${replacement ?? 'a new control plane'} is a voting member of etcd and healthy`,
     'a machine that was only cut off joins again as a new member when it returns: make sure that it is off',
   ]
 }

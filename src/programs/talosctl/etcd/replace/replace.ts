@@ -5,6 +5,7 @@ import type { Io } from '../../io.ts'
 import { atEndpoints, checkHealthy } from '../../machine/machine.ts'
 import { within } from '../../machine/within.ts'
 import { deleteNode, nodeOf, withKubernetes } from './kubernetes.ts'
+import { configureWaiting, type Newcomer, newcomerOf } from './newcomer.ts'
 import { labelOf, memberOf, planOf, refusalOf } from './plan.ts'
 import { type MemberView, viewMembers } from './situation.ts'
 import { endReplacement, findReplacement, type Replacement, replacementFolder, saveReplacement } from './state.ts'
@@ -14,6 +15,10 @@ export interface ReplaceOptions {
   readonly dryRun: boolean
   /** Host name or address of the machine that takes the place; by default any new one. */
   readonly with?: string
+  /** File with the configuration that this machine gets while it waits in maintenance. */
+  readonly configFile?: string
+  /** Fingerprints of the certificate of which one has to be that machine's in maintenance. */
+  readonly certFingerprint?: string[]
   /** Milliseconds. */
   readonly timeout: number
   readonly k8sEndpoint?: string
@@ -28,6 +33,7 @@ class ReplacementStopped extends Error {
 export const replaceMember = (io: Io, cluster: Cluster, which: string, options: ReplaceOptions): Promise<void> =>
   atEndpoints(io, cluster, async (own) => {
     const members = await viewMembers(own)
+    const newcomer = await newcomerOf(io, own, members, options)
     const gone = memberOf(members, which)
     const folder = replacementFolder(io.env)
     const begun = await findReplacement(
@@ -39,21 +45,21 @@ export const replaceMember = (io: Io, cluster: Cluster, which: string, options: 
       throw new UsageError(`etcd has no member "${which}", only ${members.map(labelOf).join(', ')}: give an id, a host name or an address`)
     if (begun && gone?.id !== begun.id) {
       io.stdout.write(`${labelOf(begun)} was removed before: this continues\n`)
-      return options.dryRun ? dryRun(io) : complete(io, own, begun, members, folder, options)
+      return options.dryRun ? dryRun(io) : complete(io, own, begun, members, folder, { ...options, newcomer })
     }
     if (!gone) return
     const others = members.filter(({ id }) => id !== gone.id)
     const refusal = refusalOf({ gone, others })
     if (refusal !== undefined) throw new UsageError(refusal)
     const node = await withKubernetes(own, addresses(others), options.k8sEndpoint, (kubernetes) => nodeOf(kubernetes, gone))
-    io.stdout.write(`${planOf({ gone, others }, node?.name, options.with).join('\n')}\n`)
+    io.stdout.write(`${planOf({ gone, others }, node?.name, options.with, newcomer !== undefined).join('\n')}\n`)
     if (options.dryRun) return dryRun(io)
     const { id, name, address } = gone
     const replacement: Replacement = { id, name, address, others: others.map((member) => member.id), ...(node && { node }) }
     await saveReplacement(folder, replacement)
     await remove(own, others, id)
     io.stdout.write(`${labelOf(gone)} was removed from etcd\n`)
-    await complete(io, own, replacement, others, folder, options)
+    await complete(io, own, replacement, others, folder, { ...options, newcomer })
   })
 
 const dryRun = (io: Io): void => {
@@ -77,7 +83,7 @@ async function complete(
   replacement: Replacement,
   members: readonly MemberView[],
   folder: string,
-  { with: wanted, timeout, k8sEndpoint }: ReplaceOptions,
+  { with: wanted, timeout, k8sEndpoint, newcomer }: ReplaceOptions & { newcomer: Newcomer | undefined },
 ): Promise<void> {
   try {
     const { node } = replacement
@@ -87,7 +93,10 @@ async function complete(
     }
     io.stdout.write(`waiting for ${wanted ?? 'a new control plane'} to join\n`)
     const joined = await within(io, timeout, `${wanted ?? 'a new control plane'} as a voting member`, async () => {
-      const found = await replacedBy(cluster, replacement, wanted)
+      const found = await replacedBy(cluster, replacement, wanted).catch(async (error: unknown) => {
+        if (newcomer && (await configureWaiting(io, newcomer))) io.stdout.write(`${newcomer.address} has its configuration\n`)
+        throw error
+      })
       await checkHealthy(cluster, found.address, 'etcd')
       await checkHealthy(cluster, found.address, 'kubelet')
       return found
