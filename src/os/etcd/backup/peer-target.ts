@@ -1,4 +1,5 @@
 /** Backups that the control planes of another cluster keep: they are sent to its machine API. */
+import { parseCertificate } from '../../../pki/certificate.ts'
 import { tlsKey } from '../../../pki/key.ts'
 import { type Channel, connect } from '../../../rpc/client/channel.ts'
 import type { Target } from '../../../rpc/client/dial.ts'
@@ -18,6 +19,8 @@ export interface PeerPlace {
   /** Digits of the cluster whose backups these are. */
   readonly cluster: string
   readonly endpoints: readonly PeerEndpoint[]
+  /** When the certificate for it expires. */
+  readonly expires: Date
 }
 
 /** One control plane of the peer. */
@@ -33,12 +36,12 @@ const apiPort = 50_000
 const [connectTimeout, callLimit, listLimit] = [10_000, 30_000, 50_000]
 
 /** The control planes that a configuration names. */
-export function peerEndpoints(
-  { endpoints = [], ca = '', crt = '', key = '' }: NonNullable<EtcdBackupTarget['peer']>,
+export function peerPlace(
+  { endpoints: named = [], ca = '', crt = '', key = '' }: NonNullable<EtcdBackupTarget['peer']>,
   outbound: Pick<Outbound, 'proxy'>,
-): PeerEndpoint[] {
+): Pick<PeerPlace, 'endpoints' | 'expires'> {
   const pem = (base64: string) => Buffer.from(base64, 'base64').toString()
-  return endpoints.map((endpoint) => {
+  const endpoints = named.map((endpoint) => {
     const { host, port } = splitHostPort(endpoint, apiPort)
     const address = formatHostPort(host, port)
     return {
@@ -50,17 +53,20 @@ export function peerEndpoints(
       },
     }
   })
+  return { endpoints, expires: parseCertificate(pem(crt)).notAfter }
 }
 
 /** Backups of this cluster on the control planes of another one, which deletes old ones by its own rules. */
 export class PeerTarget implements BackupTarget {
   readonly name: string
   readonly prunesItself = true
+  readonly expires: Date
   readonly #place: PeerPlace
   readonly #files: Pick<Kernel['files'], 'readSlice'>
 
   constructor(place: PeerPlace, files: Pick<Kernel['files'], 'readSlice'>) {
     this.name = place.name
+    this.expires = place.expires
     this.#place = place
     this.#files = files
   }

@@ -34,6 +34,8 @@ export interface TakenBackup extends BackupName {
 /** A place where backups are stored. All calls reject with one line, and end with the signal. */
 export interface BackupTarget {
   readonly name: string
+  /** When the credentials for the target expire; undefined where they do not. */
+  readonly expires?: Date
   /** The target deletes old backups itself, and none on request. */
   readonly prunesItself?: boolean
   /** What is there. */

@@ -2,7 +2,7 @@
 import type { Machine } from '../../area.ts'
 import { VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { FolderTarget } from './folder-target.ts'
-import { PeerTarget, peerEndpoints } from './peer-target.ts'
+import { PeerTarget, peerPlace } from './peer-target.ts'
 import { S3Client } from './s3-client.ts'
 import { S3Target } from './s3-target.ts'
 import type { OpenTarget } from './settings.ts'
@@ -21,7 +21,7 @@ export const targetsOf =
       const client = new S3Client({ endpoint, bucket, region, accessKeyId, secretAccessKey, ca }, clock)
       return new S3Target({ name, cluster, prefix }, client, files)
     }
-    if (peer) return new PeerTarget({ name, cluster, endpoints: peerEndpoints(peer, outbound) }, files)
+    if (peer) return new PeerTarget({ name, cluster, ...peerPlace(peer, outbound) }, files)
     const { volume = '', path = defaultPath } = folder ?? {}
     const missing = () => missingVolume(machine, volume)
     return new FolderTarget({ name, cluster, folder: `/var/mnt/${volume}/${path}`, missing }, files)

@@ -46,7 +46,7 @@ export const backUpEtcd = (backups: Backups, open: OpenTarget): Controller => {
         stored.put(`${target}/${name}`, { target, name, taken: taken.toISOString(), revision, size, state })
       const spec = backups.status(settings)
       status.put('etcd', spec)
-      for (const { id, message, details } of backupProblems(spec, backups.listing, clock.now()))
+      for (const { id, message, details } of backupProblems(spec, backups.listing, clock.now(), settings.targets))
         diagnostics.put(id, { message, details: [...details] })
       if (!services.get('etcd')?.spec.healthy) return
       background({ name: `backups ${node}`, of: key }, async (signal, wake, report) => {

@@ -2,6 +2,8 @@ import * as v from 'valibot'
 import { parseSchedule } from '../../../document/cron.ts'
 import { base64, described, duration, listOf, needed, section, text, unsigned, url } from '../../../document/fields.ts'
 import { type DocumentOf, defineDocument, type Reporter } from '../../../document/kind.ts'
+import { matches, parseCertificate } from '../../../pki/certificate.ts'
+import { parseKey } from '../../../pki/key.ts'
 import { parseIdentity, parseRecipient } from '../../../wire/age/keys.ts'
 import { parseHostPort } from '../../../wire/host-port.ts'
 import { folderRules } from './folder-rules.ts'
@@ -150,14 +152,15 @@ function peerRules({ endpoints = [], ca = '', crt = '', key = '' }: NonNullable<
   for (const endpoint of endpoints)
     if (!parseHostPort(endpoint, apiPort))
       error('endpoints', `${JSON.stringify(endpoint)} is not an address, like "10.9.0.2" or "[fd00::2]:50000"`)
-  for (const [name, value, begin] of [
-    ['ca', ca, 'CERTIFICATE'],
-    ['crt', crt, 'CERTIFICATE'],
-    ['key', key, 'PRIVATE KEY'],
-  ] as const)
-    if (!/-----BEGIN ([A-Z0-9 ]+)-----/.exec(Buffer.from(value, 'base64').toString())?.[1]?.endsWith(begin))
-      error(name, `base64 of PEM is required, as "talosctl etcd backup sender" prints it`)
+  const pem = { ca: fromPem(ca), crt: fromPem(crt), key: fromPem(key) }
+  const expected = 'base64 of PEM is required, as "talosctl etcd backup sender" prints it'
+  if (!parses(parseCertificate, pem.ca)) error('ca', expected)
+  if (!parses(parseCertificate, pem.crt)) error('crt', expected)
+  else if (!parses(parseKey, pem.key)) error('key', expected)
+  else if (!matches(pem)) error('key', 'it is not the key of the certificate')
 }
+
+const fromPem = (base64: string): string => Buffer.from(base64, 'base64').toString()
 
 /** The port of the machine API. */
 const apiPort = 50_000

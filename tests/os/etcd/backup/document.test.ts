@@ -1,19 +1,17 @@
 import { expect, test } from 'bun:test'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { isSecret } from '../../../../src/os/config/history/change-text.ts'
+import { day, newCA, newCertificate, toBase64 } from '../../../../src/pki/certificate.ts'
 
 const recipient = 'age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z'
 const identity = 'AGE-SECRET-KEY-1N9JEPW6DWJ0ZQUDX63F5A03GX8QUW7PXDE39N8UYF82VZ9PC8UFS3M7XA9'
 
 const s3 = { endpoint: 'https://s3.test', bucket: 'backups', accessKeyId: 'AKIA', secretAccessKey: 'secret' }
 
-const base64 = (label: string) => Buffer.from(`-----BEGIN ${label}-----\n`).toString('base64')
-const peer = {
-  endpoints: ['10.9.0.2', '[fd00::2]:50000'],
-  ca: base64('CERTIFICATE'),
-  crt: base64('CERTIFICATE'),
-  key: base64('ED25519 PRIVATE KEY'),
-}
+const ca = newCA({ subject: { organizations: ['test'] }, kind: 'ed25519' })
+const sender = () => newCertificate({ ca, subject: { commonName: 'x' }, usage: ['clientAuth'], lifetime: day })
+const own = sender()
+const peer = { endpoints: ['10.9.0.2', '[fd00::2]:50000'], ca: toBase64(ca.crt), crt: toBase64(own.crt), key: toBase64(own.key) }
 
 const whole = {
   schedule: '@daily',

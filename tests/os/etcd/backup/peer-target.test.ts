@@ -9,7 +9,7 @@ import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/fs/files.ts'
 import { etcdBackupStore, etcdIssueSender } from '../../../../src/os/etcd/api/backup-store.ts'
-import { PeerTarget, peerEndpoints } from '../../../../src/os/etcd/backup/peer-target.ts'
+import { PeerTarget, peerPlace } from '../../../../src/os/etcd/backup/peer-target.ts'
 import type { TakenBackup } from '../../../../src/os/etcd/backup/target.ts'
 import { ReceivedBackups } from '../../../../src/os/etcd/received/received-backups.ts'
 import type { SenderLimits, StoreSettings } from '../../../../src/os/etcd/received/settings.ts'
@@ -75,7 +75,7 @@ let issue: (sender: string) => { ca: string; crt: string; key: string }
 const direct = { proxy: () => undefined }
 
 function target(sender = 'away', endpoints = [`127.0.0.1:${port}`], read: Pick<typeof files, 'readSlice'> = files): PeerTarget {
-  return new PeerTarget({ name: 'peer', cluster, endpoints: peerEndpoints({ endpoints, ...issue(sender) }, direct) }, read)
+  return new PeerTarget({ name: 'peer', cluster, ...peerPlace({ endpoints, ...issue(sender) }, direct) }, read)
 }
 
 /** A backup with so many bytes. */
