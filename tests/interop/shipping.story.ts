@@ -154,6 +154,11 @@ test('the event sink decodes every event, in order and once', async () => {
   expect(field.events[0]).toMatchObject({ event: 'type.googleapis.com/machine.ServiceStateEvent', actor: 'actor' })
 })
 
+test('a line of the kernel among the logs is sent when no other log has one', async () => {
+  logFiles.kernel.line('kern: info: [2026-11-24T10:00:00.000Z]: link up')
+  await eventually(async () => expect(field.logs.map((line) => line['talos-service'])).toContain('kernel'))
+})
+
 asRoot("the kernel's log arrives with its keys", async () => {
   kmsg.writeKernelLog('ichor writes to the log of the kernel')
   const found = () => field.logs.find(({ msg }) => msg === 'ichor writes to the log of the kernel')

@@ -46,8 +46,11 @@ interface Dependencies {
 
 /** The files of all logs. */
 export class LogFiles {
+  readonly #kernelListeners = new Set<() => void>()
   /** The kernel's log, which is in no log of a service. */
-  readonly kernel = new LogRing()
+  readonly kernel: LogRing = new LogRing(undefined, () => {
+    for (const listener of this.#kernelListeners) listener()
+  })
   readonly #dependencies: Dependencies
   readonly #folder: string
   readonly #written = new Map<string, number>()
@@ -60,6 +63,12 @@ export class LogFiles {
   constructor(dependencies: Dependencies, folder = '/var/log') {
     this.#dependencies = dependencies
     this.#folder = folder
+  }
+
+  /** Calls back after each write to the kernel's log, until the returned function is called. */
+  onKernelWrite(listener: () => void): () => void {
+    this.#kernelListeners.add(listener)
+    return () => this.#kernelListeners.delete(listener)
   }
 
   /** Begins to write; the folder exists from now on. */

@@ -23,11 +23,17 @@ interface Dependencies extends Pick<Machine, 'logFiles' | 'log' | 'clock' | 'out
 export const deliverLogs = ({ supervisor: { logs }, logFiles, kernel, outbound, log, clock }: Dependencies): Controller => {
   const tags = new Map<string, Readonly<Record<string, string>>>()
   const all = () => [...logs.entries(), ['kernel', logFiles.kernel] as const]
+  const subscribe = (listener: () => void) => {
+    const stops = [logs.subscribe(listener), logFiles.onKernelWrite(listener)]
+    return () => {
+      for (const stop of stops) stop()
+    }
+  }
   const destinations = new Destinations('logs', clock, (counts, id) => {
     const { protocol } = endpointOf(id.split(' ')[0] ?? '')
     return new LogFeed({
       logs: all,
-      subscribe: (listener) => logs.subscribe(listener),
+      subscribe,
       files: logFiles,
       tags: () => tags.get(id) ?? {},
       now: () => clock.now(),
