@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { programs } from '../../src/program-table.ts'
 import { hashOf } from './cache.ts'
 import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
@@ -70,34 +70,29 @@ export async function buildBinary(kubernetes: KubernetesRelease = kubernetesRele
   const inputs = hashOf({ sources: sourceHashes(), defines, bun: Bun.version })
   const built = !existsSync(path) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs
   if (built) {
-    // The compiler names the program after its output file, so that is always called the same.
-    const work = join(dist, `.build-${process.pid}`)
-    rmSync(work, { recursive: true, force: true })
-    mkdirSync(work)
-    try {
-      const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
-      const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
-      const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
-      const flags = [
-        '--compile',
-        '--minify',
-        '--bytecode',
-        '--format=esm',
-        '--splitting',
-        '--target=bun',
-        ...quiet,
-        '--outfile',
-        join(work, 'ichor'),
-      ]
-      await run([bun, 'build', ...flags, ...define, ...entries], { cwd: repository })
-      renameSync(join(work, 'ichor'), path)
-    } finally {
-      rmSync(work, { recursive: true, force: true })
-    }
+    await compileBinary(path, defines)
     writeFileSync(stamp, inputs)
   }
   for (const name of links) linkTo('ichor', join(dist, name))
   return { path, built }
+}
+
+/** Compiles the program that answers to all names, with these values in it. */
+export async function compileBinary(path: string, defines: Readonly<Record<string, string>>): Promise<void> {
+  // The compiler names the program after its output file, so that is always called the same.
+  const work = join(dirname(path), `.build-${process.pid}`)
+  rmSync(work, { recursive: true, force: true })
+  mkdirSync(work)
+  try {
+    const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
+    const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
+    const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
+    const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--splitting', '--target=bun', ...quiet]
+    await run([bun, 'build', ...flags, '--outfile', join(work, 'ichor'), ...define, ...entries], { cwd: repository })
+    renameSync(join(work, 'ichor'), path)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
 }
 
 /** Computers that talosctl is built for beside this one, by the runtime's names. */

@@ -6,13 +6,17 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eventually, TestCluster } from '../cluster/cluster.ts'
 import { figure } from '../support/figures.ts'
 import { EtcdTool } from './etcd-tools.ts'
-import { faults } from './robustness/faults.ts'
+import { faultsWith } from './robustness/faults.ts'
+import { LimitedDisks } from './robustness/limited-disks.ts'
 import { RecordTools } from './robustness/record.ts'
+import { Releases } from './robustness/releases.ts'
 
 const minutes = Number(process.env.ICHOR_MINUTES ?? 30)
 const cluster = new TestCluster('robust')
 const tool = new EtcdTool(cluster)
 const record = new RecordTools(cluster.home)
+const disks = new LimitedDisks(cluster)
+const releases = new Releases(cluster)
 const nodes = ['10.79.0.2', '10.79.0.3', '10.79.0.4']
 /** Seconds in which a node is healthy again after a fault. */
 const recoveryTime = 300
@@ -21,11 +25,15 @@ beforeAll(async () => {
   // Kubernetes discards history every five minutes, which the record needs to its end.
   const patch = JSON.stringify({ cluster: { apiServer: { extraArgs: { 'etcd-compaction-interval': '0s' } } } })
   const flags = ['--controlplanes', '3', '--workers', '0', '--cidr', '10.79.0.0/24', '--config-patch-control-plane', patch]
+  await disks.make(['robust-controlplane-1', 'robust-controlplane-2', 'robust-controlplane-3'])
   await Promise.all([tool.build(), record.build(), cluster.create(...flags)])
+  await releases.build()
   await tool.login(nodes[0] ?? '')
 })
 afterAll(async () => {
+  releases.close()
   await cluster.destroy()
+  disks.close()
   cluster.close()
   tool.close()
 })
@@ -46,6 +54,7 @@ const healthy = () =>
 test('no acknowledged write is lost, every read is linearizable and every watch complete, whatever fails', async () => {
   const counts = new Map<string, number>()
   let slowest = { name: '', seconds: 0 }
+  const faults = faultsWith(disks, releases)
   await healthy()
   const recording = record.start(nodes, tool.folder)
   const began = performance.now()

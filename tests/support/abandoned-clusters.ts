@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { umountTree } from '../../src/linux/fs/mount.ts'
 import { destroyCluster } from '../../src/programs/talosctl/cluster/destroy.ts'
 
 /** Where folders of stories are; not /tmp, which may be in memory. */
@@ -27,6 +28,7 @@ export async function destroyAbandoned(): Promise<string[]> {
   for (const home of homes) {
     const clusters = join(home, 'clusters')
     for (const name of existsSync(clusters) ? readdirSync(clusters) : []) await destroyCluster(join(clusters, name))
+    umountTree(home)
     rmSync(home, { recursive: true, force: true })
   }
   return homes

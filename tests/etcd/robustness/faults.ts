@@ -3,6 +3,8 @@ import { closeSync, fsyncSync, openSync, readdirSync, statSync, writeSync } from
 import { join } from 'node:path'
 import { eventually, succeeded, type TestCluster } from '../../cluster/cluster.ts'
 import { run } from '../etcd-tools.ts'
+import type { LimitedDisks } from './limited-disks.ts'
+import { otherCommit, type Releases } from './releases.ts'
 
 const etcdProcess = '/usr/local/bin/etcd '
 /** Seconds for which a node is frozen or cut off: longer than an election takes. */
@@ -19,8 +21,17 @@ export interface Node {
 /** A fault: from its beginning to its end. */
 export type Fault = (cluster: TestCluster, node: Node) => Promise<void>
 
-/** All faults by name. */
-export const faults: Readonly<Record<string, Fault>> = {
+/** All faults by name. Disks are filled where they are limited, and a node is upgraded to the other of two releases. */
+export const faultsWith = (disks: LimitedDisks, releases: Releases): Readonly<Record<string, Fault>> => ({
+  'disk full': (cluster, node) => diskFull(cluster, node, disks),
+  'node upgraded': async (cluster, node) => {
+    const other = await releases.change()
+    await restarted(cluster, node, async () => void succeeded(await cluster.talosctl('-n', node.ip, 'reboot', '--wait=false')))
+    await eventually(async () => {
+      const { stdout } = succeeded(await cluster.talosctl('-n', node.ip, 'version'))
+      if (stdout.includes(otherCommit) !== other) throw new Error(`${node.name} does not run the other release: ${stdout}`)
+    })
+  },
   'etcd killed': async (cluster, node) => void process.kill(etcdOf(cluster, node), 'SIGKILL'),
   'node killed': async (cluster, node) => restarted(cluster, node, async () => void process.kill(cluster.initOf(node.name), 'SIGKILL')),
   'etcd frozen': (cluster, node) => frozen([etcdOf(cluster, node)]),
@@ -39,7 +50,7 @@ export const faults: Readonly<Record<string, Fault>> = {
       succeeded(await cluster.talosctl('-n', node.ip, 'reset', ...flags))
     }),
   'data damaged': damageData,
-}
+})
 
 /** The data folder of a node's etcd, as the host sees it. */
 const dataOf = (cluster: TestCluster, { name }: Node): string => `/proc/${cluster.initOf(name)}/root/var/lib/etcd`
@@ -78,6 +89,20 @@ async function cutOff(cluster: TestCluster, { link }: Node): Promise<void> {
   succeeded(await run(['ip', 'link', 'set', link, 'nomaster']))
   await Bun.sleep(faultTime * 1000)
   succeeded(await run(['ip', 'link', 'set', link, 'master', bridge]))
+}
+
+/** Fills the disk to its last byte, kills etcd, which cannot write while it starts, and frees the disk after a while. */
+async function diskFull(cluster: TestCluster, node: Node, disks: LimitedDisks): Promise<void> {
+  await disks.fill(node.name)
+  try {
+    await Bun.sleep((faultTime * 1000) / 2)
+    // It may have ended already, since it cannot write.
+    const pid = cluster.processIn(node.name, etcdProcess)
+    if (pid !== undefined) process.kill(pid, 'SIGKILL')
+    await Bun.sleep(faultTime * 1000)
+  } finally {
+    disks.free(node.name)
+  }
 }
 
 /** Overwrites a part of the log and of the database while etcd is stopped, as a failing disk does, and kills it. */
