@@ -13,6 +13,7 @@ export interface Kernel {
   readonly xattr: typeof import('../linux/fs/xattr.ts')
   readonly modules: typeof import('../linux/system/modules.ts')
   readonly block: typeof import('../linux/block/device.ts')
+  readonly mapper: typeof import('../linux/block/device-mapper.ts')
   readonly uevent: typeof import('../linux/device/uevent.ts')
   readonly mount: typeof import('../linux/fs/mount.ts')
   readonly uts: typeof import('../linux/system/uts.ts')

@@ -1,4 +1,5 @@
 import * as block from '../../linux/block/device.ts'
+import * as mapper from '../../linux/block/device-mapper.ts'
 import * as acpi from '../../linux/device/acpi.ts'
 import * as screens from '../../linux/device/console.ts'
 import * as efi from '../../linux/device/efi-variables.ts'
@@ -33,6 +34,7 @@ export const kernelOf = (mode: Kernel['mode']): Kernel => ({
   xattr,
   modules,
   block,
+  mapper,
   uevent,
   mount,
   uts,
