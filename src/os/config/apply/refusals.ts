@@ -14,6 +14,7 @@ import { KubernetesKeysConfig } from '../../secrets/documents/kubernetes-keys.ts
 import { podSubnets, serviceSubnets } from '../cluster-networks.ts'
 import type { ConfigContainer } from '../container.ts'
 import { machineType, type V1Alpha1Document } from '../documents/v1alpha1.ts'
+import { encryptionRefusals } from './encryption-refusals.ts'
 
 /** Why a configuration is refused. */
 export interface Refusal {
@@ -46,6 +47,7 @@ export function refusalsOf(inForce: ConfigContainer, next: ConfigContainer, arou
     ...networkRefusals(old, now),
     ...hostnameRefusals(inForce, next, around),
     ...diskRefusals(old, now, around),
+    ...encryptionRefusals(inForce, next, around.store),
   ]
 }
 
