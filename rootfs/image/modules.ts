@@ -97,7 +97,20 @@ export const required: readonly string[] = [
     'nf_conntrack',
     'nf_conntrack_netlink',
   ],
-  ...['dm-mod', 'dm-verity', 'dm-crypt', 'dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'raid1', 'raid456', 'dm-multipath'],
+  ...[
+    'xts',
+    'adiantum',
+    'dm-mod',
+    'dm-verity',
+    'dm-crypt',
+    'dm-thin-pool',
+    'dm-snapshot',
+    'dm-mirror',
+    'dm-raid',
+    'raid1',
+    'raid456',
+    'dm-multipath',
+  ],
   ...[
     'xfs',
     'ext4',
@@ -147,6 +160,8 @@ export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !no
 export const beforeLock: readonly string[] = [
   // Disks, sticks and what is on them.
   ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'dm-mod', 'dm-crypt', 'dm-verity'],
+  // Ciphers of encrypted volumes; dm-crypt does not depend on them.
+  ...['xts', 'aesni-intel', 'adiantum', 'nhpoly1305', 'nhpoly1305-sse2', 'nhpoly1305-avx2', 'chacha-x86_64', 'chacha_generic'],
   ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
   ...['xfs', 'ext4', 'vfat', 'isofs', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
   // Keyboards and network adapters that are plugged in.
