@@ -12,6 +12,7 @@ try {
       shown: '/usr/lib/ipxe/qemu/pxe-virtio.rom',
     },
     { name: 'xorriso', why: 'makes and judges CDs', shown: '/usr/bin/xorriso' },
+    { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
   ])
 } catch (error) {
