@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { readStateRecord } from '../../src/os/block/encryption/state-record.ts'
 import {
   aged,
   answerWith,
@@ -16,6 +17,7 @@ import {
 } from '../../src/os/network/dns/message.ts'
 import { newCA, parseCertificate, parseCertificates } from '../../src/pki/certificate.ts'
 import { newCSR, parseCSR } from '../../src/pki/request.ts'
+import { readMapperAnswer, writeMapperRequest } from '../../src/wire/block/device-mapper.ts'
 import { cpioHeader, cpioTrailer, cpioTypes, parseCpio } from '../../src/wire/cpio.ts'
 import { DbusAuthentication } from '../../src/wire/dbus/authentication.ts'
 import { matchesRule, parseMatchRule } from '../../src/wire/dbus/match-rule.ts'
@@ -29,6 +31,8 @@ import { verifyWal } from '../../src/wire/etcd/wal.ts'
 import { parseDirectory } from '../../src/wire/fat/directory.ts'
 import { bootSector, geometryFor, parseBootSector } from '../../src/wire/fat/geometry.ts'
 import { newTable, readTable, writeTable } from '../../src/wire/gpt/table.ts'
+import { type Header, readHeader as readLuksHeader, writeHeader as writeLuksHeader } from '../../src/wire/luks2/header.ts'
+import { parseMetadata } from '../../src/wire/luks2/metadata.ts'
 import { readAdv, readMeta, writeAdv, writeMeta } from '../../src/wire/meta.ts'
 import { readAttributes, u32 } from '../../src/wire/netlink/attributes.ts'
 import { readAcknowledgement, readMessages, writeMessage } from '../../src/wire/netlink/message.ts'
@@ -47,6 +51,28 @@ import { bytes, type Target, tarOf } from './target.ts'
 
 const mac = '02:00:00:00:00:01'
 const disk = { sectorSize: 512, size: 64 << 20, diskGuid: '0b0e5d2e-5a3c-4a0a-9a1e-0c9f6d2e8b11' }
+
+const base64 = (length: number) => Buffer.alloc(length, 7).toString('base64')
+const luksHeader: Header = {
+  ...{ size: 16384, sequence: 3n, uuid: disk.diskGuid, label: '', subsystem: '' },
+  metadata: {
+    keyslots: {
+      0: {
+        ...{ type: 'luks2', key_size: 64, af: { type: 'luks1', stripes: 4000, hash: 'sha256' } },
+        area: { type: 'raw', offset: '32768', size: '258048', encryption: 'aes-xts-plain64', key_size: 64 },
+        kdf: { type: 'argon2id', time: 4, memory: 32, cpus: 1, salt: base64(32) },
+      },
+    },
+    tokens: { 0: { type: 'sideroKMS', keyslots: [], UserData: { sealedData: '' } } },
+    segments: {
+      0: { type: 'crypt', offset: '16777216', size: 'dynamic', iv_tweak: '0', encryption: 'aes-xts-plain64', sector_size: 512 },
+    },
+    digests: {
+      0: { type: 'pbkdf2', keyslots: ['0'], segments: ['0'], hash: 'sha256', iterations: 1000, salt: base64(32), digest: base64(32) },
+    },
+    config: { json_size: '12288', keyslots_size: '16744448' },
+  },
+}
 
 /** A disk whose beginning is the input; both stretches that are looked at are there. */
 function diskOf(input: Uint8Array) {
@@ -214,6 +240,29 @@ export const wireTargets: Record<string, Target> = {
     seeds: [tableBytes],
     answers: ['DecodeError'],
     run: (input) => void readTable(diskOf(input), 512),
+  },
+  'headers of LUKS2': {
+    seeds: writeLuksHeader(luksHeader)
+      .slice(0, 1)
+      .flatMap((step) => step.map((each) => each.bytes)),
+    answers: ['DecodeError'],
+    run: async (input) =>
+      void (await readLuksHeader(async (at, length) => Buffer.concat([input, Buffer.alloc(64 << 10)]).subarray(at, at + length), 64 << 10)),
+  },
+  'metadata of LUKS2': {
+    seeds: [Buffer.from(JSON.stringify(luksHeader.metadata))],
+    answers: ['DecodeError'],
+    run: (input) => void parseMetadata(Buffer.from(input).toString(), luksHeader.size),
+  },
+  'answers of the device mapper': {
+    seeds: [writeMapperRequest({ name: 'luks2-STATE', uuid: 'CRYPT-LUKS2-1' })],
+    answers: ['DecodeError'],
+    run: (input) => void readMapperAnswer(input),
+  },
+  'encryption of STATE in META': {
+    seeds: [Buffer.from('{"EncryptionProvider":"luks2","EncryptionKeys":[{"KeySlot":0,"KeyNodeID":{}}]}'), Buffer.from('null')],
+    answers: ['SyntaxError', 'ValiError'],
+    run: (input) => void readStateRecord(Buffer.from(input).toString()),
   },
   'signatures of disks': {
     seeds: [

@@ -7,8 +7,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { dist, forgetState, stateFolder, talosctl } from './machine.ts'
 import { serveInstaller } from '../support/served-installer.ts'
+import { dist, forgetState, stateFolder, talosctl } from './machine.ts'
 import { forgetVariants, makeVariant } from './variants.ts'
 
 const minutes = 60_000

@@ -57,7 +57,7 @@ async function opens(label: string, passphrase: string): Promise<boolean> {
     readSync(file, bytes, 0, length, offset)
     return { offset, bytes }
   }
-  const whole = size << 20
+  const whole = size * 1024 * 1024
   const table = readTable(viewOf(whole, [read(0, 1 << 20), read(whole - (1 << 20), 1 << 20)]), 512)
   const { first = 0 } = table.partitions.find(({ name }) => name === label) ?? {}
   writeFileSync(path('header'), read(first * 512, 16 << 20).bytes)
@@ -117,8 +117,18 @@ test(
 test(
   'its keys are changed while it runs, and open it at the next start',
   async () => {
-    const apply = async (name: string, keys: string) =>
-      (await admin('apply-config', '--mode', 'no-reboot', '--file', await configuration(name, keys))).stderr
+    // An emulated machine that starts pods may not answer in time.
+    const apply = async (name: string, keys: string) => {
+      const file = await configuration(name, keys)
+      return machine.until(
+        'an answer',
+        async () => {
+          const { stderr } = await admin('apply-config', '--mode', 'no-reboot', '--file', file)
+          return !stderr.includes('Unavailable') && `answer: ${stderr}`
+        },
+        10 * minutes,
+      )
+    }
     expect(await apply('none.yaml', '[{ slot: 0, static: { passphrase: second } }]')).toContain('none of its keys stays')
     expect(
       await apply('both.yaml', '[{ slot: 0, static: { passphrase: second } }, { slot: 2, static: { passphrase: first } }]'),

@@ -33,7 +33,7 @@ const onMachine = (machine: Machine) => [
   observeDisks(machine.kernel),
   observeVolumes(machine.kernel),
   observeSystemDisk,
-  configVolumes,
+  configVolumes(machine.meta),
   configUserDisks,
   settleVolumes(machine),
   mergeMountRequests,

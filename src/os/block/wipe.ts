@@ -1,6 +1,8 @@
 /** Wipes disks and partitions. */
 
 import type { GptPartition } from '../../wire/gpt/entries.ts'
+import { dataOffset } from '../../wire/luks2/format.ts'
+import { isLuks } from '../../wire/luks2/header.ts'
 import type { Machine } from '../area.ts'
 import type { Device } from './device.ts'
 import { kernelView, partitionPath, readDiskTable, withDevice, writeDiskTable } from './device.ts'
@@ -19,10 +21,14 @@ export interface WipeOptions {
   signal?: AbortSignal
 }
 
-/** Clears the front and the end of a region, where signatures are. */
-export async function wipeSignatures(device: Pick<Device, 'write' | 'flush'>, offset: number, size: number): Promise<void> {
+/** Clears the front and the end of a region, where signatures are. Of an encrypted volume the key slots go first: without them nothing opens it. */
+export async function wipeSignatures(device: Pick<Device, 'read' | 'write' | 'flush'>, offset: number, size: number): Promise<void> {
   const length = Math.min(mebibyte, size)
   const nothing = new Uint8Array(length)
+  if (size >= dataOffset && isLuks(await device.read(offset, 6))) {
+    await device.write(offset + length, new Uint8Array(dataOffset - length))
+    await device.flush()
+  }
   await device.write(offset, nothing)
   if (size > length) await device.write(offset + size - length, nothing)
   await device.flush()

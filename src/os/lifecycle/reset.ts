@@ -1,5 +1,5 @@
 import type { Machine } from '../area.ts'
-import { wipeDevice, wipeLabels } from '../block/public.ts'
+import { metaTags, wipeDevice, wipeLabels } from '../block/public.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
 import { etcdLeave } from '../etcd/public.ts'
@@ -52,12 +52,15 @@ function wipeDisks(machine: Machine, { system, disks }: ResetOptions): Phase[] {
   const userDisks = async () => {
     for (const disk of disks) await wipeDevice(machine, disk)
   }
+  const partitions = async (disk: string, labels: readonly string[]) => {
+    await wipeLabels(machine, disk, labels)
+    // META keeps how STATE was opened, passphrases included.
+    if (labels.includes('STATE') && machine.meta.delete(metaTags.stateEncryption)) await machine.meta.flush()
+  }
   return [
     ...(disks.length > 0 ? [wiping('resetUserDisks', 'resetUserDisks', userDisks)] : []),
     ...(path && system === 'all' ? [wiping('reset', 'resetSystemDisk', () => wipeDevice(machine, path, { inUse: true }))] : []),
-    ...(path && system !== 'all' && system.length > 0
-      ? [wiping('resetSpec', 'resetSystemDiskSpec', () => wipeLabels(machine, path, system))]
-      : []),
+    ...(path && system !== 'all' && system.length > 0 ? [wiping('resetSpec', 'resetSystemDiskSpec', () => partitions(path, system))] : []),
   ]
 }
 

@@ -1,6 +1,7 @@
 import type { Machine, StopReason } from '../area.ts'
 import { endVolumes, unmountVolume } from '../block/public.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
+import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { stopPods } from '../cri/public.ts'
 import { cordonAndDrain, isRegistered, shutdownTime } from '../k8s/public.ts'
 import { KubeletSpec } from '../k8s/resources/kubelet.ts'
@@ -76,7 +77,15 @@ function unmountBinds({ kernel: { mount }, store }: Machine): void {
   if (!disk) return
   const entries = mount.mounts()
   const firsts = new Map<string, string>()
-  for (const { source, target } of entries) if (source.startsWith(disk) && !firsts.has(source)) firsts.set(source, target)
+  // An encrypted volume is mounted from its mapping.
+  const mapped = new Set(
+    store
+      .list(VolumeStatus)
+      .filter(({ spec }) => spec.encryptionProvider && spec.parentLocation === disk)
+      .map(({ spec }) => spec.mountLocation),
+  )
+  for (const { source, target } of entries)
+    if ((source.startsWith(disk) || mapped.has(source)) && !firsts.has(source)) firsts.set(source, target)
   for (const { source, target } of entries.toReversed())
     if (firsts.has(source) && firsts.get(source) !== target) mount.umount(target, { detach: true })
 }

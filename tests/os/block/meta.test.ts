@@ -119,6 +119,16 @@ describe('over the API', () => {
     await expect(call(meta, 'MetaWrite', { key: 256, value: Buffer.from('x') })).rejects.toThrow('from 1 to 255')
   })
 
+  test('the passphrases of STATE are not shown, and the way it is opened is protected', async () => {
+    const store = new Store()
+    const meta = new Meta({ kernel: { block: { openDevice: () => Promise.reject(new Error('no disk')) } }, store, log: silent })
+    meta.set(metaTags.stateEncryption, '{"EncryptionKeys":[{"KeySlot":0,"KeyStatic":{"KeyData":"se\\"cret"}}]}')
+    expect(store.get(MetaKey, '0x09')?.spec.value).toBe('{"EncryptionKeys":[{"KeySlot":0,"KeyStatic":{"KeyData":"**REDACTED**"}}]}')
+    expect(meta.get(metaTags.stateEncryption)).toContain('se\\"cret')
+    const refusal = { status: 'PermissionDenied', message: expect.stringContaining('is how STATE is opened') }
+    await expect(call(meta, 'MetaDelete', { key: metaTags.stateEncryption })).rejects.toMatchObject(refusal)
+  })
+
   test.each([...upgradeTags])('upgrade state is protected: key %d', async (key) => {
     const { meta, keys } = machine()
     meta.set(key, '{"slot":"b"}')

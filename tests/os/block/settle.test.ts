@@ -24,7 +24,7 @@ function found(name?: string) {
 
 test('STATE is missing if wiped before use, and failed if its partition disappeared', async () => {
   const settling = new Settling({ log: silent } as unknown as Machine)
-  const config = stateVolume(undefined)
+  const config = stateVolume(undefined, {})
   const settle = (name?: string) => settling.settle('STATE', config, { found: found(name), inUse: false, mayMake: false })
   expect((await settle('xfs')).phase).toBe('located')
   expect((await settle('')).phase).toBe('missing')

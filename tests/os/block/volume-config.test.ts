@@ -18,6 +18,7 @@ import { mostOf } from '../../../src/os/block/volumes/provision.ts'
 import { ConfigContainer } from '../../../src/os/config/container.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { KernelParamSpec, KernelParamStatus } from '../../../src/os/runtime/resources/kernel-param.ts'
+import { MetaKey, MetaLoad } from '../../../src/os/runtime/resources/meta.ts'
 
 const mebibyte = 1 << 20
 const document = (text: string) => `apiVersion: v1alpha1\n${text}`
@@ -33,27 +34,61 @@ const files = {
     })[path],
 }
 
-async function settled(text?: string, prepare = (_: Store) => {}) {
+async function settled(text?: string, prepare = (_: Store) => {}, values = new Map<number, string>()) {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   prepare(store)
   if (text) store.put(MachineConfig, 'v1alpha1', text)
-  runtime.register(configVolumes, configUserDisks, configZswap, observeSwap({ files }), observeZswap({ files }))
+  runtime.register(configVolumes(values), configUserDisks, configZswap, observeSwap({ files }), observeZswap({ files }))
   runtime.start()
   await runtime.settled()
   runtime.stop()
   return store
 }
 
+const metaRead = (store: Store) => store.put(MetaLoad, 'meta-loaded', { done: true })
+
 const ids = (store: Store) => store.list(VolumeConfig).map(({ metadata }) => metadata.id)
 
 describe('the volumes of a machine', () => {
   test('without a configuration are only located', async () => {
-    const store = await settled()
+    // Until META is read, it is not known how STATE is encrypted.
+    expect(ids(await settled())).toEqual(['META'])
+    const store = await settled(undefined, metaRead)
     expect(ids(store)).toEqual(['META', 'STATE'])
+    expect(store.get(VolumeConfig, 'STATE')?.spec.encryption).toBeUndefined()
     expect(store.get(VolumeConfig, 'STATE')?.spec.provisioning.partitionSpec).toBeUndefined()
     // A partition that was wiped is none that a configuration could be on.
     expect(store.get(VolumeConfig, 'STATE')?.spec.locator.match).toContain('volume.name != ""')
+  })
+
+  test('are encrypted as their documents specify, else as the older section does; before there is either, as META specifies', async () => {
+    const older = '  systemDiskEncryption:\n    state: { provider: luks2, keys: [{ slot: 1, nodeID: {} }] }\n'
+    const document =
+      'kind: VolumeConfig\nname: EPHEMERAL\nencryption: { provider: luks2, cipher: aes-xts-plain64, keySize: 256, keys: [{ slot: 0, static: { passphrase: x }, lockToState: true }] }\n'
+    const of = (store: Store, id: string) => store.get(VolumeConfig, id)?.spec.encryption
+    const configured = await settled(
+      config(older, document),
+      metaRead,
+      new Map([[9, '{"EncryptionProvider":"luks2","EncryptionKeys":[]}']]),
+    )
+    expect(of(configured, 'STATE')).toEqual({ provider: 'luks2', keys: [{ slot: 1, type: 'nodeID' }] })
+    expect(of(configured, 'EPHEMERAL')).toEqual({
+      provider: 'luks2',
+      keys: [{ slot: 0, type: 'static', lockToState: true, staticPassphrase: 'x' }],
+      cipher: 'aes-xts-plain64',
+      keySize: 256,
+    })
+    const record = JSON.stringify({ EncryptionProvider: 'luks2', EncryptionKeys: [{ KeySlot: 2, KeyStatic: { KeyData: 'secret' } }] })
+    const withRecord = (text: string) => (store: Store) => {
+      metaRead(store)
+      store.put(MetaKey, '0x09', { value: 'not the passphrase' })
+      return text
+    }
+    const recorded = await settled(undefined, withRecord(record), new Map([[9, record]]))
+    expect(of(recorded, 'STATE')).toEqual({ provider: 'luks2', keys: [{ slot: 2, type: 'static', staticPassphrase: 'secret' }] })
+    for (const text of ['null', 'damaged'])
+      expect(of(await settled(undefined, withRecord(text), new Map([[9, text]])), 'STATE')).toBeUndefined()
   })
 
   test('are STATE of 100 MiB, EPHEMERAL with the remaining space, directories and overlays on it', async () => {

@@ -210,6 +210,10 @@ const elsewhere: Readonly<Record<string, string>> = {
   'TimeSyncConfig enabled': 'time.SyncController, which sets the clock',
   'TimeSyncConfig bootTimeout': 'time.SyncController, which sets the clock',
   'TrustedRootsConfig ': 'secrets.TrustedRootsController, which reads the file of the image too',
+  'RawVolumeConfig encryption.provider': 'there is one only',
+  'SwapVolumeConfig encryption.provider': 'there is one only',
+  'UserVolumeConfig encryption.provider': 'there is one only',
+  'VolumeConfig encryption.provider': 'there is one only',
   'VolumeConfig mount.secure': 'read when EPHEMERAL is mounted at boot (lifecycle/boot.ts)',
 }
 

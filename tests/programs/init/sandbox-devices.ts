@@ -2,6 +2,7 @@
 import { existsSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { KernelPartition } from '../../../src/linux/block/device.ts'
+import type { CryptMapping } from '../../../src/linux/block/device-mapper.ts'
 import * as files from '../../../src/linux/fs/files.ts'
 import type { MountFlag, MountRequest } from '../../../src/linux/fs/mount.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
@@ -12,9 +13,21 @@ type Module = Record<string, unknown>
 
 /** The modules of `linux/` for a machine with this hardware, whose files are below `root`. */
 export function machineModules(root: string, hardware: Hardware): Record<string, Module> {
+  const mounts = mountsOf(root, hardware)
+  const mounted = (source: string) => (mounts.mounts as () => MountEntry[])().some((entry) => entry.source === source)
   return {
     block: blockOf(hardware),
-    mount: mountsOf(root, hardware),
+    mapper: {
+      deviceNumber: (path: string) => `253:${path.slice('/dev/vda'.length)}`,
+      createMapping: (mapping: CryptMapping) => hardware.map(mapping),
+      findMapping: (name: string) => hardware.mappings.get(name),
+      removeMapping(name: string) {
+        const device = hardware.mappings.get(name)?.device
+        if (device !== undefined && mounted(device)) throw new SystemError('ioctl', 16, `"${name}"`)
+        return hardware.unmap(name)
+      },
+    },
+    mount: mounts,
     uevent: {
       watchDevices: (subsystem: string, { signal }: { signal?: AbortSignal } = {}) =>
         hardware.events(subsystem === 'block' ? signal : AbortSignal.abort()),
@@ -58,13 +71,15 @@ function firmwareOf({ uefi, firmware }: Hardware): Module {
   }
 }
 
+const holdsFiles = (source: string) => /^\/dev\/(vda|dm-)\d/.test(source)
+
 /** Mounts: of a device its content is put in the folder's place, all others are only remembered. */
 function mountsOf(root: string, hardware: Hardware): Module {
   const table: MountEntry[] = []
   const aside = (target: string) => `${join(root, target)}.below`
   const mount = ({ source, target, type = '', flags = [] }: MountRequest) => {
     if (!existsSync(join(root, target))) throw new SystemError('mount', 2, `"${source}" on "${target}"`)
-    if (source.startsWith('/dev/vda')) {
+    if (holdsFiles(source)) {
       if (table.some((entry) => entry.source === source)) throw new SystemError('mount', 16, `"${source}" on "${target}"`)
       const content = hardware.content(source)
       renameSync(join(root, target), aside(target))
@@ -87,7 +102,7 @@ function mountsOf(root: string, hardware: Hardware): Module {
     const at = table.findLastIndex((entry) => entry.target === target)
     const [entry] = at < 0 ? [] : table.splice(at, 1)
     if (!entry) throw new SystemError('umount', 22, `"${target}"`)
-    if (!entry.source.startsWith('/dev/vda')) return
+    if (!holdsFiles(entry.source)) return
     rmSync(join(root, target))
     renameSync(aside(target), join(root, target))
   }

@@ -3,8 +3,11 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KernelPartition, OpenDevice } from '../../../src/linux/block/device.ts'
+import type { CryptMapping, Mapped } from '../../../src/linux/block/device-mapper.ts'
 import { SystemError } from '../../../src/linux/system-error.ts'
 import { readDiskTable } from '../../../src/os/block/device.ts'
+import { aesXts } from '../../../src/wire/luks2/xts.ts'
+import { decrypting } from '../../support/decrypting.ts'
 import { SparseDisk } from '../../support/sparse-disk.ts'
 
 const gibibyte = 2 ** 30
@@ -20,6 +23,8 @@ export class Hardware {
   /** The root of the start that runs now. */
   #root = ''
   readonly #listeners = new Set<(names: string[]) => void>()
+  /** Open encrypted mappings by name; each is `dm-` and a number. */
+  readonly mappings = new Map<string, Mapped & { under: string; open: OpenDevice; head(): Uint8Array }>()
 
   constructor(
     readonly uefi: boolean,
@@ -41,6 +46,7 @@ export class Hardware {
     this.#root = root
     this.#listeners.clear()
     this.partitions = []
+    this.mappings.clear()
     await this.readTable()
     if (this.uefi) mkdirSync(join(root, 'sys/firmware/efi'), { recursive: true })
   }
@@ -50,8 +56,39 @@ export class Hardware {
     rmSync(this.#contents, { recursive: true })
   }
 
+  /** The kernel maps an encrypted device; its table names the device by number. */
+  map({ name, uuid, parameters, key }: CryptMapping): Mapped {
+    if (this.mappings.has(name)) throw new SystemError('ioctl', 16, `"${name}"`)
+    const [cipher = '', , , number = '', start = ''] = parameters.split(' ')
+    if (cipher !== 'aes-xts-plain64') throw new SystemError('ioctl', 2, cipher)
+    const under = `/dev/vda${number.split(':')[1]}`
+    const device = `/dev/dm-${this.mappings.size}`
+    const from = (this.#partition(under)?.offset ?? 0) + Number(start) * 512
+    const [secret, disk] = [new Uint8Array(key), this.disk]
+    this.mappings.set(name, {
+      ...{ device, uuid, under },
+      open: decrypting(this.open(under), device, secret, Number(start) * 512),
+      head: () => aesXts('decrypt', secret, disk.read(from, 512)).subarray(0, 4),
+    })
+    this.#show()
+    this.changed(device.slice('/dev/'.length))
+    return { device, uuid }
+  }
+
+  /** The kernel removes a mapping. */
+  unmap(name: string): boolean {
+    const there = this.mappings.get(name)
+    if (!there) return false
+    this.mappings.delete(name)
+    this.#show()
+    this.changed(there.device.slice('/dev/'.length))
+    return true
+  }
+
   /** A device by its path. */
   open(path: string): OpenDevice {
+    const mapped = this.#mapped(path)
+    if (mapped) return mapped.open
     const partition = path === '/dev/vda' ? { offset: 0, size: this.disk.size } : this.#partition(path)
     if (!partition) throw new SystemError('open', 6, `"${path}"`) // ENXIO
     const { offset, size } = partition
@@ -138,13 +175,18 @@ export class Hardware {
 
   /** The folder of what a file system holds; ENOENT where there is none. */
   content(path: string): string {
-    const head = this.disk.read(this.#partition(path)?.offset ?? 0, 4)
+    const mapped = this.#mapped(path)
+    const head = mapped ? mapped.head() : this.disk.read(this.#partition(path)?.offset ?? 0, 4)
     if (Buffer.from(head).toString('latin1') !== 'XFSB') throw new SystemError('mount', 22, `"${path}"`)
     return this.#folder(path)
   }
 
   #folder(path: string): string {
-    return join(this.#contents, String(this.#partition(path)?.offset))
+    return join(this.#contents, String(this.#partition(this.#mapped(path)?.under ?? path)?.offset))
+  }
+
+  #mapped(path: string) {
+    return [...this.mappings.values()].find(({ device }) => device === path)
   }
 
   #partition(path: string): KernelPartition | undefined {
@@ -176,6 +218,15 @@ export class Hardware {
       'queue/logical_block_size': String(sectorSize),
       'queue/rotational': '0',
     })
+    for (const { device, open } of this.mappings.values()) {
+      const name = device.slice('/dev/'.length)
+      show(name, `devices/virtual/block/${name}`, {
+        uevent: `MAJOR=254\nMINOR=${name.slice(3)}\nDEVNAME=${name}\nDEVTYPE=disk\nDISKSEQ=9`,
+        size: String(open.size / 512),
+        ro: '0',
+        'queue/logical_block_size': '512',
+      })
+    }
     for (const { index, offset, size, name } of this.partitions)
       show(`vda${index}`, `${busPath}/vda${index}`, {
         uevent: `MAJOR=253\nMINOR=${index}\nDEVNAME=vda${index}\nDEVTYPE=partition\nDISKSEQ=1\nPARTN=${index}${name === undefined ? '' : `\nPARTNAME=${name}`}`,

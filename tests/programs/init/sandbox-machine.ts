@@ -10,6 +10,7 @@ import { pause } from '../../../src/timing/pause.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
 import { config } from '../../os/config/machine.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../../os/lifecycle/release/installer.ts'
+import { structure } from '../../wire/smbios-table.ts'
 import type { Hardware } from './sandbox-hardware.ts'
 import { begin, type Fails, never, problems, type SandboxNode } from './sandbox-node.ts'
 
@@ -45,26 +46,41 @@ export interface StartOptions {
   readonly config?: string
   /** Words of the kernel's command line in place of the usual ones. */
   readonly commandLine?: string
+  /** The UUID in the firmware's description of the machine. */
+  readonly uuid?: string
 }
 
 const usualCommandLine =
   'talos.platform=metal slab_nomerge pti=on console=ttyS0 talos.config=none talos.dashboard.disabled=1 ip=10.9.0.2::10.9.0.1:255.255.255.0:one:eth0:off:127.0.0.1::127.0.0.1'
 
+/** The structure "System Information" with a UUID, of which SMBIOS stores the first three parts little endian. */
+function systemStructure(uuid: string): Uint8Array {
+  const bytes = Buffer.from(uuid.replaceAll('-', ''), 'hex')
+  for (const [from, to] of [
+    [0, 4],
+    [4, 6],
+    [6, 8],
+  ] as const)
+    bytes.subarray(from, to).reverse()
+  return structure(1, [1, 2, 0, 0, ...bytes, 6, 0, 0], ['maker', 'product'])
+}
+
 /** Turns the power on. */
 export const startMachine = (
   hardware: Hardware,
-  { from, fails, config: given, commandLine = usualCommandLine }: StartOptions,
+  { from, fails, config: given, commandLine = usualCommandLine, uuid }: StartOptions,
 ): Promise<SandboxNode> =>
   begin({
     hardware,
     fails,
     disk(root) {
-      const put = (path: string, text: string) => {
+      const put = (path: string, text: string | Uint8Array) => {
         mkdirSync(dirname(join(root, path)), { recursive: true })
         writeFileSync(join(root, path), text)
       }
       put('proc/cmdline', `${commandLine}${from === 'disk' ? ' ichor.slot=a' : ''}\n`)
       put('proc/modules', 'nbd 61440 0 - Live 0x0000000000000000\n')
+      if (uuid) put('sys/firmware/dmi/tables/DMI', Buffer.concat([systemStructure(uuid), structure(127, [], [])]))
       put('run/ichor/key.pub', key.publicKey)
       put('run/ichor/source', from === 'disk' ? '/dev/vda1 vfat\n' : '/dev/sr0 iso9660\n')
       put('usr/lib/modules/6.18.0/modules.dep', 'kernel/drivers/block/nbd.ko:\nkernel/fs/fuse/fuse.ko:\n')

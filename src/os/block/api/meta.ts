@@ -1,7 +1,7 @@
 import { type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
-import { type Meta, metaId, upgradeTags } from '../meta/meta.ts'
+import { type Meta, metaId, metaTags, upgradeTags } from '../meta/meta.ts'
 
 const roles = ['os:admin', 'os:meta:writer'] as const
 
@@ -33,4 +33,6 @@ function checkKey(what: string, key: number): void {
   if (key < 1 || key > 255) throw new RpcError('InvalidArgument', `${what}: keys must be from 1 to 255: ${key}`)
   if (upgradeTags.has(key))
     throw new RpcError('PermissionDenied', `${what}: key ${metaId(key)} holds the upgrade state, which only the system writes`)
+  if (key === metaTags.stateEncryption)
+    throw new RpcError('PermissionDenied', `${what}: key ${metaId(key)} is how STATE is opened, which follows the configuration`)
 }

@@ -75,6 +75,7 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
           source,
           target,
           filesystem: fileSystemName(filesystem),
+          ...(wanted?.encryptionProvider && { encryptionProvider: wanted.encryptionProvider }),
           readOnly: spec.readOnly,
           projectQuotaSupport: wanted?.mountSpec?.projectQuotaSupport ?? false,
           detached: false,

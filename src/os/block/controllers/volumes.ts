@@ -6,7 +6,9 @@ import { type Controller, defineController, exclusive, strong, weak } from '../.
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
+import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
+import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
@@ -23,8 +25,11 @@ type Status = SpecOf<typeof VolumeStatus>
 /** Retry interval of failed volumes in milliseconds: a disk may be attached or wiped meanwhile. */
 const retryInterval = 15_000
 
-/** Locates, provisions and prepares volumes. */
-export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>): Controller => {
+/** Interval of attempts to close an encrypted volume that is still mounted, in milliseconds. */
+const closeInterval = 250
+
+/** Locates, provisions, opens and prepares volumes. */
+export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>): Controller => {
   const settling = new Settling(machine)
   return defineController({
     name: 'block.VolumeManagerController',
@@ -35,9 +40,11 @@ export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>
       devices: weak(DevicesStatus, { id: 'devices' }),
       refreshed: weak(DiscoveryRefreshStatus),
       lifecycle: weak(VolumeLifecycle),
+      system: weak(SystemInformation, { id: 'systeminformation' }),
+      salt: weak(EncryptionSalt, { id: 'salt' }),
     },
     outputs: { status: exclusive(VolumeStatus), request: exclusive(DiscoveryRefreshRequest) },
-    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, status, request, log, wakeIn }) {
+    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, status, request, log, wakeIn }) {
       const ready = devices.get('devices')?.spec.ready === true
       const inUse = lifecycle.list().length > 0
       const found: Found = { disks: disk.list(), volumes: volume.list(), system: systemDiskOf(volume.list()) }
@@ -49,14 +56,17 @@ export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>
       // Writes of this pass do not invalidate it for later volumes: each reads the disk itself before it writes.
       const turn = current()
       settling.forget((id) => config.get(id) !== undefined)
+      const { closed, busy } = settling.close((id) => inUse && config.get(id) !== undefined)
+      if (busy.size > 0) wakeIn(closeInterval)
+      const sources = { machineUUID: system.get('systeminformation')?.spec.uuid, salt: salt.get('salt')?.spec.diskSalt }
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
         const wave = spec.provisioning.wave ?? 0
         const mayMake = inUse && wave <= blockedFrom && (wave < undecided || !takesTheRest(spec))
         const before = status.get(id)?.spec
-        let next = before ?? waiting(spec)
+        let next = before && closed.has(id) ? { ...before, phase: 'closed' as const } : (before ?? waiting(spec))
         try {
-          if (turn) next = await settling.settle(id, spec, { found, inUse, mayMake })
+          if (turn && !busy.has(id)) next = await settling.settle(id, spec, { found, inUse, mayMake, sources })
         } catch (error) {
           // A volume that failed temporarily still needs its space, so no volume may take the remaining space until it is settled.
           if (!(error instanceof NoRoom || error instanceof OtherContent)) undecided = Math.min(undecided, wave)

@@ -3,7 +3,7 @@ import { described, flag, integer, listOf, section, text, unsigned } from '../..
 import type { Reporter } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
-import { encryptionRules, noEncryption } from './volume-fields.ts'
+import { encryptionRules, noSuchKey } from './volume-fields.ts'
 
 const size = v.pipe(
   v.string(),
@@ -29,11 +29,16 @@ const systemVolume = section({
     listOf(
       section({
         static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
-        nodeID: described(section({}), 'Derived from values that are unique to this machine.'),
-        kms: described(section({ endpoint: described(text, 'The address of that server.') }), 'Kept by a server on the network.'),
+        nodeID: described(section({}), 'Derived from the UUID of the machine and the name of the volume.'),
+        kms: described(
+          notYet(section({ endpoint: described(text, 'The address of that server.') }), noSuchKey, { accepts: [] }),
+          'Kept by a server on the network.',
+        ),
         slot: described(integer, 'The place of the key.'),
         tpm: described(
-          section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }),
+          notYet(section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }), noSuchKey, {
+            accepts: [],
+          }),
           'Sealed in the chip of the machine.',
         ),
       }),
@@ -43,13 +48,13 @@ const systemVolume = section({
   cipher: described(text, 'The cipher.'),
   keySize: described(unsigned(32), 'Bits of the key.'),
   blockSize: described(unsigned(64), 'Bytes of a block.'),
-  options: described(listOf(text), 'More for the kernel.'),
+  options: described(listOf(text), 'How the kernel schedules encryption.'),
 })
 
 /** `machine.systemDiskEncryption`: encryption of system volumes, the older form. */
 export const systemDiskEncryption = section({
-  state: described(notYet(systemVolume, noEncryption), 'Encrypts STATE.'),
-  ephemeral: described(notYet(systemVolume, noEncryption), 'Encrypts EPHEMERAL.'),
+  state: described(systemVolume, 'Encrypts STATE.'),
+  ephemeral: described(systemVolume, 'Encrypts EPHEMERAL.'),
 })
 
 /** Validation rules of both sections. */
@@ -70,6 +75,7 @@ export function machineDiskRules(
   }
   for (const volume of ['state', 'ephemeral'] as const) {
     const section = machine.systemDiskEncryption?.[volume]
-    if (section) encryptionRules(section, report, ['machine', 'systemDiskEncryption', volume])
+    // Here an empty provider is the default.
+    if (section) encryptionRules({ ...section, provider: section.provider || 'luks2' }, report, ['machine', 'systemDiskEncryption', volume])
   }
 }

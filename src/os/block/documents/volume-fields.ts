@@ -16,6 +16,8 @@ import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
+import { performanceOptions } from '../../../wire/luks2/crypt-table.ts'
+import { type Cipher, ciphers, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
 import { expressionProblem } from './expression.ts'
 
 /** Location and size of a volume. */
@@ -29,23 +31,24 @@ export const provisioning = section({
   maxSize: described(byteSizeOrPercent, 'The most it takes.'),
 })
 
-const ciphers = ['aes-xts-plain64', 'xchacha12,aes-adiantum-plain64', 'xchacha20,aes-adiantum-plain64'] as const
-
-/** A volume with requested encryption must never be created unencrypted. */
-export const noEncryption = 'volume encryption is not supported, leave it out and encrypt the disk outside of the machine'
+/** A key that is not supported must never be left out silently: the volume would have fewer keys than requested, or none. */
+export const noSuchKey = 'this kind of key is not supported yet, use "static" or "nodeID"'
 
 /** Encryption of a volume and its keys. */
-export const encryption = notYet(
-  section({
-    provider: described(oneOf('luks2'), 'How it is encrypted: luks2.'),
-    keys: described(
-      listOf(
-        section({
-          slot: described(integer, 'The place of the key.'),
-          static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
-          nodeID: described(section({}), 'Derived from values that are unique to this machine.'),
-          kms: described(section({ endpoint: described(text, 'The address of that server.') }), 'Kept by a server on the network.'),
-          tpm: described(
+export const encryption = section({
+  provider: described(oneOf('luks2'), 'How it is encrypted: luks2.'),
+  keys: described(
+    listOf(
+      section({
+        slot: described(integer, 'The place of the key.'),
+        static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
+        nodeID: described(section({}), 'Derived from the UUID of the machine and the name of the volume.'),
+        kms: described(
+          notYet(section({ endpoint: described(text, 'The address of that server.') }), noSuchKey, { accepts: [] }),
+          'Kept by a server on the network.',
+        ),
+        tpm: described(
+          notYet(
             section({
               options: described(
                 section({ pcrs: described(listOf(integer), 'Registers of the chip it is bound to.') }),
@@ -53,20 +56,21 @@ export const encryption = notYet(
               ),
               checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.'),
             }),
-            'Sealed in the chip of the machine.',
+            noSuchKey,
+            { accepts: [] },
           ),
-          lockToState: described(flag, 'Binds it to what is on STATE.'),
-        }),
-      ),
-      'Keys, each of which opens it.',
+          'Sealed in the chip of the machine.',
+        ),
+        lockToState: described(flag, 'Binds it to what is on STATE.'),
+      }),
     ),
-    cipher: described(oneOf(...ciphers), 'The cipher.'),
-    keySize: described(unsigned(32), 'Bits of the key.'),
-    blockSize: described(unsigned(64), 'Bytes of a block.'),
-    options: described(listOf(text), 'More for the kernel.'),
-  }),
-  noEncryption,
-)
+    'Keys, each of which opens it.',
+  ),
+  cipher: described(oneOf(...(Object.keys(ciphers) as Cipher[])), 'The cipher.'),
+  keySize: described(unsigned(32), 'Bits of the key.'),
+  blockSize: described(unsigned(64), 'Bytes of a block.'),
+  options: described(listOf(text), 'How the kernel schedules encryption.'),
+})
 
 interface Provisioning {
   diskSelector?: { match?: string | undefined } | undefined
@@ -76,10 +80,14 @@ interface Provisioning {
 
 interface Encryption {
   provider?: string | undefined
+  cipher?: string | undefined
+  keySize?: number | undefined
+  blockSize?: number | undefined
+  options?: readonly string[] | undefined
   keys?:
     | {
         slot?: number | undefined
-        static?: object | undefined
+        static?: { passphrase?: string | undefined } | undefined
         nodeID?: object | undefined
         kms?: object | undefined
         tpm?: object | undefined
@@ -106,20 +114,37 @@ export function expressionRules(expression: string, about: 'disk' | 'volume', re
   if (problem) report.error(path, `${JSON.stringify(expression)} does not select a ${about}: ${problem}`)
 }
 
-/** Validation rules of an encryption section. */
-export function encryptionRules({ provider, keys = [] }: Encryption, report: Reporter, path: Path = ['encryption']): void {
-  if (!provider) report.error([...path, 'provider'], 'the provider is required: luks2')
+/** Validation rules of an encryption section. What the kernel would reject when the volume is created is rejected here. */
+export function encryptionRules(section: Encryption, report: Reporter, path: Path = ['encryption']): void {
+  const { provider, keys = [] } = section
+  cipherRules(section, report, path)
+  if (provider !== 'luks2') report.error([...path, 'provider'], 'the provider is required: luks2')
   if (keys.length === 0) report.error([...path, 'keys'], 'at least one key is required')
   const slots = new Set<number>()
   for (const [index, key] of keys.entries()) {
     const at = [...path, 'keys', index]
     if (key.slot !== undefined && slots.has(key.slot)) report.error([...at, 'slot'], `slot ${key.slot} is used twice`)
     slots.add(key.slot ?? 0)
+    if (key.slot !== undefined && (key.slot < 0 || key.slot >= mostSlots))
+      report.error([...at, 'slot'], `slots must be from 0 to ${mostSlots - 1}: ${key.slot}`)
+    if (key.static && !key.static.passphrase) report.error([...at, 'static', 'passphrase'], 'a passphrase is required')
     if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
     for (const pcr of (key.tpm as { options?: { pcrs?: number[] } } | undefined)?.options?.pcrs ?? []) {
       if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs must be from 0 to 23: ${pcr}`)
     }
   }
+}
+
+function cipherRules({ cipher = 'aes-xts-plain64', keySize, blockSize, options = [] }: Encryption, report: Reporter, path: Path): void {
+  const sizes: readonly number[] | undefined = cipher in ciphers ? ciphers[cipher as Cipher] : undefined
+  if (!sizes) report.error([...path, 'cipher'], `there is no cipher "${cipher}", there are ${Object.keys(ciphers).join('; ')}`)
+  const bits = sizes?.map((bytes) => bytes * 8)
+  if (keySize && bits && !bits.includes(keySize)) report.error([...path, 'keySize'], `${cipher} has keys of ${bits.join(' or ')} bits`)
+  if (blockSize && !sectorSizes.some((size) => size === blockSize))
+    report.error([...path, 'blockSize'], `blocks have ${sectorSizes.join(', ')} bytes`)
+  for (const [index, option] of options.entries())
+    if (!performanceOptions.includes(option))
+      report.error([...path, 'options', index], `there is no option "${option}", there are ${performanceOptions.join(', ')}`)
 }
 
 /** Validation rules of volume names. With a prefix they become partition labels, which hold 36 characters. */

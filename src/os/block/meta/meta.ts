@@ -63,7 +63,7 @@ export class Meta {
   set(tag: number, value: string): void {
     this.#values.set(tag, value)
     this.#changed.set(tag, value)
-    this.deps.store.put(MetaKey, metaId(tag), { value })
+    this.#show(tag, value)
   }
 
   /** Deletes a value. Returns false if it was not set. */
@@ -128,7 +128,7 @@ export class Meta {
       if (value === undefined) known.delete(tag)
       else known.set(tag, value)
     for (const tag of this.#values.keys()) if (!known.has(tag)) this.#hide(tag)
-    for (const [tag, value] of known) this.deps.store.put(MetaKey, metaId(tag), { value })
+    for (const [tag, value] of known) this.#show(tag, value)
     this.#values = known
   }
 
@@ -146,8 +146,15 @@ export class Meta {
     for (const [tag, value] of changed) if (this.#changed.get(tag) === value) this.#changed.delete(tag)
   }
 
+  #show(tag: number, value: string): void {
+    this.deps.store.put(MetaKey, metaId(tag), { value: tag === metaTags.stateEncryption ? withoutPassphrases(value) : value })
+  }
+
   #hide(tag: number): void {
     const { store } = this.deps
     if (store.get(MetaKey, metaId(tag)) && store.teardown(MetaKey, metaId(tag))) store.destroy(MetaKey, metaId(tag))
   }
 }
+
+/** Readers see the values of META, but not the passphrases of STATE. */
+const withoutPassphrases = (record: string): string => record.replace(/("KeyData"\s*:\s*)"(?:[^"\\]|\\.)*"/g, '$1"**REDACTED**"')

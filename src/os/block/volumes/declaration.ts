@@ -54,13 +54,31 @@ export function partitionSpec(label: string, sizes: Sizes, type: PartitionType =
 /** Default minimum size of a workload volume. */
 export const usualMinSize = 100 * mebibyte
 
-/** Encryption settings of a document. */
-export function encryptionOf(document: Pick<VolumeDocument, 'encryption'> | undefined): Pick<Config, 'encryption'> {
-  const section = document?.encryption
+/** An encryption section, of a document or of the older form. */
+interface EncryptionSection {
+  readonly provider?: string | undefined
+  readonly keys?: readonly KeySection[] | undefined
+  readonly cipher?: string | undefined
+  readonly keySize?: number | undefined
+  readonly blockSize?: number | undefined
+  readonly options?: readonly string[] | undefined
+}
+
+interface KeySection {
+  readonly slot?: number | undefined
+  readonly static?: { passphrase?: string | undefined } | undefined
+  readonly nodeID?: object | undefined
+  readonly kms?: { endpoint?: string | undefined } | undefined
+  readonly tpm?: { options?: { pcrs?: number[] | undefined } | undefined; checkSecurebootStatusOnEnroll?: boolean | undefined } | undefined
+  readonly lockToState?: boolean | undefined
+}
+
+/** Encryption settings of a section. */
+export function encryptionOf(section: EncryptionSection | undefined): Pick<Config, 'encryption'> {
   if (!section) return {}
   return {
     encryption: {
-      provider: section.provider ?? 'luks2',
+      provider: section.provider || 'luks2',
       keys: (section.keys ?? []).map((key) => ({
         slot: key.slot ?? 0,
         type: key.static ? 'static' : key.nodeID ? 'nodeID' : key.kms ? 'kms' : 'tpm',

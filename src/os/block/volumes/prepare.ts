@@ -18,6 +18,10 @@ export class OtherContent extends Error {
   override name = 'OtherContent'
 }
 
+/** Explains that a device holds other content than its volume requires. */
+export const otherContent = (id: string, required: string, path: string, found: string): string =>
+  `volume "${id}" must be ${required}, but ${path} holds ${shownName(found)}: nothing was changed; to give it up run "talosctl wipe disk ${path.replace('/dev/', '')}"`
+
 /** Prepares the file system of a volume and returns its name: creates it on an empty device, grows it if allowed. Other content is left alone. */
 export async function prepare(
   machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>,
@@ -29,10 +33,7 @@ export async function prepare(
   const { filesystemSpec: wanted } = config.provisioning
   if (!wanted || wanted.type === 'none') return found?.name ?? ''
   const name = probedNames[wanted.type] ?? wanted.type
-  if (found && found.name !== name)
-    throw new OtherContent(
-      `volume "${id}" must be ${shownName(name)}, but ${path} holds ${shownName(found.name)}: nothing was changed; to give it up run "talosctl wipe disk ${path.replace('/dev/', '')}"`,
-    )
+  if (found && found.name !== name) throw new OtherContent(otherContent(id, shownName(name), path, found.name))
   if (!found) {
     machine.log.info('creating file system', { volume: id, device: path, type: name })
     await format(machine, path, { type: (name === 'extfs' ? 'ext4' : name) as FileSystem, label: wanted.label })

@@ -59,10 +59,19 @@ export function beginVolumes(store: Store): void {
   store.put(VolumeLifecycle, volumeLifecycleId, {})
 }
 
-/** Releases all volumes and waits until no file system of a disk is mounted. */
+/** Releases all volumes and waits until no file system of a disk is mounted and no encrypted volume is open. */
 export async function endVolumes(store: Store, signal: AbortSignal): Promise<void> {
   if (store.get(VolumeLifecycle, volumeLifecycleId)) await gone(store, VolumeLifecycle, volumeLifecycleId, signal)
+  const isOpen = ({ spec }: { spec: SpecOf<typeof VolumeStatus> }) => spec.encryptionProvider && openPhases.has(spec.phase)
+  for (const { metadata } of store.list(VolumeStatus).filter(isOpen))
+    await watched(store, VolumeStatus, metadata.id, signal, () => {
+      const status = store.get(VolumeStatus, metadata.id)
+      return !status || !isOpen(status)
+    })
 }
+
+/** Phases of an encrypted volume in which its mapping exists. */
+const openPhases: ReadonlySet<string> = new Set(['prepared', 'ready'])
 
 type Kind = Parameters<Store['destroy']>[0]
 

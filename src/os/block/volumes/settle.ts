@@ -4,6 +4,10 @@
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
+import { EncryptedVolumes, type Opened } from '../encryption/encrypted-volumes.ts'
+import type { KeySources } from '../encryption/passphrase.ts'
+import { plainState, writeStateRecord } from '../encryption/state-record.ts'
+import { metaTags } from '../meta/meta.ts'
 import { fileSystemName } from '../resources/file-system.ts'
 import type { VolumeStatus } from '../resources/volume-status.ts'
 import { prettySize } from '../sizes.ts'
@@ -14,8 +18,6 @@ import { type Config, type Found, locate, pickDisks } from './view.ts'
 type Status = SpecOf<typeof VolumeStatus>
 type Located = Found['volumes'][number]
 
-const encryptionRefused = 'volume encryption is not supported: remove the encryption section from the configuration'
-
 /** Inputs of a volume's step. */
 export interface Turn {
   readonly found: Found
@@ -23,14 +25,18 @@ export interface Turn {
   readonly inUse: boolean
   /** Whether its partition may be created now. */
   readonly mayMake: boolean
+  /** What keys of encrypted volumes are derived from. */
+  readonly sources?: KeySources | undefined
 }
+
+type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>
 
 /** Runs the volumes of a machine through their phases. */
 export class Settling {
   /** Number of writes that change the discovered volumes; each requires all devices to be probed again. */
   written = 0
   /** Devices with prepared file systems, with their identity at that time. */
-  readonly #prepared = new Map<string, string>()
+  readonly #prepared = new Map<string, { as: string; name: string }>()
   /** Volumes with a created partition that discovery has not reported yet. */
   readonly #made = new Set<string>()
   /** Where volumes were located since boot: a volume whose disk was removed is not created again on another. */
@@ -38,7 +44,11 @@ export class Settling {
   /** The system disk whose partition table was checked. */
   #mended: string | undefined
 
-  constructor(readonly machine: Pick<Machine, 'kernel' | 'spawn' | 'log'>) {}
+  readonly #encrypted: EncryptedVolumes
+
+  constructor(readonly machine: Dependencies) {
+    this.#encrypted = new EncryptedVolumes(machine)
+  }
 
   /** Ensures that both copies of the system disk's partition table are valid. */
   async mend({ system }: Found): Promise<void> {
@@ -52,11 +62,18 @@ export class Settling {
     for (const id of this.#places.keys()) if (!wanted(id)) this.#places.delete(id)
   }
 
+  /** Closes the encrypted volumes that are no longer needed. Returns those that were closed, and those still in use. */
+  close(needed: (id: string) => boolean): { closed: ReadonlySet<string>; busy: ReadonlySet<string> } {
+    const going = this.#encrypted.open.filter((id) => !needed(id))
+    const closed = new Set(going.filter((id) => this.#encrypted.close(id)))
+    for (const id of closed) this.#prepared.delete(id)
+    return { closed, busy: new Set(going.filter((id) => !closed.has(id))) }
+  }
+
   /** Advances a volume and returns its status. Throws a one-line error if the volume cannot be provided. */
   async settle(id: string, config: Config, turn: Turn): Promise<Status> {
     const { found, inUse } = turn
     if (config.type !== 'partition' && config.type !== 'disk') return { ...waiting(config), phase: 'ready' }
-    if (config.encryption) throw new Error(encryptionRefused)
     // Before installation, any disk may become the system disk.
     if (config.type === 'disk' && !found.system) return waiting(config)
     const located = locate(config, found, this.#places.get(id))
@@ -65,7 +82,36 @@ export class Settling {
     this.#places.set(id, located.spec.dev_path)
     if (!inUse) return locatedStatus(config, located, 'located')
     await this.#grow(id, config, located)
-    return locatedStatus(config, located, (await this.#prepare(id, config, located)) ? 'ready' : 'prepared')
+    if (id === 'STATE') await this.#recordState(config)
+    if (config.encryption) return this.#settleEncrypted(id, config, located, turn.sources ?? {})
+    const { dev_path: path, uuid = '', partition_uuid: partition = '', name } = located.spec
+    const made = await this.#prepare(id, config, path, `${path} ${uuid} ${partition}`)
+    if (made === name) return locatedStatus(config, located, 'ready')
+    // The new file system must be probed before it is used.
+    this.written++
+    return locatedStatus(config, located, 'prepared')
+  }
+
+  /** Opens an encrypted volume and prepares the file system in it. A new header must be probed before it is used. */
+  async #settleEncrypted(id: string, config: Config, located: Located, sources: KeySources): Promise<Status> {
+    const { encryption } = config
+    if (!encryption) return waiting(config)
+    const { dev_path: path, name } = located.spec
+    const opened = await this.#encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config) })
+    const inside = await this.#prepare(id, config, opened.device, `${opened.device} ${opened.uuid}`)
+    if (name !== 'luks') this.written++
+    return encryptedStatus(config, located, name === 'luks' ? 'ready' : 'prepared', { ...opened, inside })
+  }
+
+  /** Keeps in META how STATE is encrypted, before its keys change: at the next start it is the only source. */
+  async #recordState(config: Config): Promise<void> {
+    if (!isDeclared('STATE', config)) return
+    const { meta } = this.machine
+    const before = meta.get(metaTags.stateEncryption)
+    const next = config.encryption ? writeStateRecord(config.encryption) : plainState
+    if (before === next || (before === undefined && next === plainState)) return
+    meta.set(metaTags.stateEncryption, next)
+    await meta.flush()
   }
 
   async #grow(id: string, { provisioning: { partitionSpec } }: Config, { spec }: Located): Promise<void> {
@@ -73,15 +119,13 @@ export class Settling {
     if (partitionSpec?.grow && disk && index && (await growPartition(this.machine, id, partitionSpec, disk, index))) this.written++
   }
 
-  /** Prepares the file system. Returns false if it was just created, since the change must be probed before use. */
-  async #prepare(id: string, config: Config, { spec }: Located): Promise<boolean> {
-    const as = `${spec.dev_path} ${spec.uuid ?? ''} ${spec.partition_uuid ?? ''}`
-    if (this.#prepared.get(id) === as) return true
-    const name = await prepare(this.machine, id, config, spec.dev_path)
-    this.#prepared.set(id, as)
-    if (name === spec.name) return true
-    this.written++
-    return false
+  /** Prepares the file system on a device, once for each identity of it, and returns its probed name. */
+  async #prepare(id: string, config: Config, path: string, as: string): Promise<string> {
+    const before = this.#prepared.get(id)
+    if (before?.as === as) return before.name
+    const name = await prepare(this.machine, id, config, path)
+    this.#prepared.set(id, { as, name })
+    return name
   }
 
   /** Handles a missing volume: provisions it if allowed, otherwise reports its absence. */
@@ -105,6 +149,9 @@ export class Settling {
   }
 }
 
+/** Whether the configuration describes a volume. STATE is opened from META before there is one. */
+const isDeclared = (id: string, { provisioning }: Config): boolean => id !== 'STATE' || provisioning.partitionSpec !== undefined
+
 /** The status of a volume before it is located. */
 export const waiting = ({ type, parentId, mount, symlink }: Config): Status => ({
   phase: 'waiting',
@@ -127,5 +174,22 @@ function locatedStatus(config: Config, { spec }: Located, phase: 'located' | 'pr
     size: spec.size,
     prettySize: prettySize(spec.size),
     ...(spec.name && { filesystem: fileSystemName(shownName(spec.name)) }),
+  }
+}
+
+function encryptedStatus(config: Config, located: Located, phase: 'prepared' | 'ready', opened: Opened & { inside: string }): Status {
+  const { encryption } = config
+  const { filesystem: _, ...status } = locatedStatus(config, located, phase)
+  const used = encryption?.keys.find(({ slot }) => slot === opened.slot)
+  return {
+    ...status,
+    mountLocation: opened.device,
+    uuid: opened.uuid,
+    ...(opened.inside && { filesystem: fileSystemName(shownName(opened.inside)) }),
+    encryptionProvider: encryption?.provider,
+    encryptionSlot: opened.slot,
+    configuredEncryptionKeys: [...new Set(encryption?.keys.map(({ type }) => type))].sort(),
+    ...(used?.lockToState && { encryptionLockedToState: true }),
+    ...(opened.failedSyncs.length > 0 && { encryptionFailedSyncs: [...opened.failedSyncs] }),
   }
 }

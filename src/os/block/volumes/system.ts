@@ -2,7 +2,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { gibibyte, mebibyte } from '../sizes.ts'
-import { encryptionOf, partitionSpec, provisioningOf, type SystemVolumes } from './declaration.ts'
+import { partitionSpec, provisioningOf, type SystemVolumes } from './declaration.ts'
 import { folderMount, folders, overlays, run } from './folders.ts'
 
 type Config = SpecOf<typeof VolumeConfig>
@@ -23,20 +23,20 @@ export const metaVolume: Config = {
  * STATE: only located until a configuration declares it, so that a machine with a foreign disk changes nothing. Without a file
  * system it counts as missing.
  */
-export function stateVolume(declared: SystemVolumes | undefined): Config {
+export function stateVolume(declared: SystemVolumes | undefined, encryption: Pick<Config, 'encryption'>): Config {
   return {
     type: 'partition',
     provisioning: declared
       ? systemPartition('STATE', { minSize: 100 * mebibyte, maxSize: 100 * mebibyte, grow: false })
       : { wave: systemWave },
-    ...encryptionOf(declared?.get('STATE')),
+    ...encryption,
     locator: { match: declared ? onSystemDisk('STATE') : `${onSystemDisk('STATE')} && volume.name != ""` },
     mount: folderMount({ target: '/system/state', mode: 0o700 }),
   }
 }
 
 /** EPHEMERAL: the remaining space of the system disk, or the configured location. */
-export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: boolean): Config {
+export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: boolean, encryption: Pick<Config, 'encryption'>): Config {
   const document = declared.get('EPHEMERAL')
   const given = document?.provisioning
   const usual = systemPartition('EPHEMERAL', { minSize: 2 * gibibyte, grow: true })
@@ -48,7 +48,7 @@ export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: bo
       ...(match && { diskSelector: { match } }),
       ...(given && { partitionSpec: partitionSpec('EPHEMERAL', provisioningOf(given, { minSize: 2 * gibibyte, grow: true })) }),
     },
-    ...encryptionOf(document),
+    ...encryption,
     // With a custom selector it may be on any disk, but never on a former system disk.
     locator: { match: match ? 'volume.partition_label == "EPHEMERAL"' : onSystemDisk('EPHEMERAL'), ...(match && { diskMatch: match }) },
     mount: { ...folderMount({ target: '/var', mode: 0o755 }), projectQuotaSupport },

@@ -88,7 +88,7 @@ function partition(
       partitionSpec: partitionSpec(label, provisioningOf(document.provisioning ?? {}, { minSize: usualMinSize, grow: false }), type),
       filesystemSpec: filesystemSpec ?? { type: 'none' },
     },
-    ...encryptionOf(document),
+    ...encryptionOf(document.encryption),
     locator: { match: `volume.partition_label == "${label}"` },
   }
 }
@@ -98,7 +98,7 @@ function wholeDisk(document: VolumeDocument, filesystemSpec: { type: string; lab
   return {
     type: 'disk',
     provisioning: { wave: userWave, diskSelector: { match }, filesystemSpec },
-    ...encryptionOf(document),
+    ...encryptionOf(document.encryption),
     locator: { diskMatch: match },
   }
 }

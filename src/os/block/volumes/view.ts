@@ -19,6 +19,12 @@ export interface Found {
 /** True for a loop device. */
 export const isLoop = (id: string): boolean => /^loop\d/.test(id)
 
+/** Devices of other programs and mappings of other devices, which a selector matches only if it mentions them. */
+const derived = [/^loop\d/, /^dm-\d/]
+const words = ['loop', 'dm-']
+
+const isMeant = (id: string, match: string): boolean => derived.every((kind, index) => !kind.test(id) || match.includes(words[index] ?? id))
+
 /** Id of the disk with the system's partitions, identified by a partition labelled META. If several disks have one, the one with META content counts. */
 export function systemDiskOf(volumes: Found['volumes']): string | undefined {
   const found = volumes.filter(({ spec }) => spec.partition_label === 'META' && spec.parent)
@@ -26,16 +32,14 @@ export function systemDiskOf(volumes: Found['volumes']): string | undefined {
 }
 
 /**
- * Disks that a selector matches, ordered by name. Read-only disks never match. Loop devices belong to other programs and match
- * only an expression that mentions them.
+ * Disks that a selector matches, ordered by name. Read-only disks never match. Loop devices and mappings match only an
+ * expression that mentions them.
  */
 export function pickDisks({ disks, system }: Found, match: string | undefined): Found['disks'] {
   if (!match) return []
   const picks = diskCondition(match)
   return disks
-    .filter(
-      ({ metadata, spec }) => !spec.readonly && !spec.cdrom && (metadata.id === system || !isLoop(metadata.id) || match.includes('loop')),
-    )
+    .filter(({ metadata, spec }) => !spec.readonly && !spec.cdrom && (metadata.id === system || isMeant(metadata.id, match)))
     .filter(({ metadata, spec }) => picks({ disk: spec, systemDisk: metadata.id === system }))
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
@@ -59,12 +63,17 @@ export function locate(config: Config, found: Found, before?: string): Found['vo
   return fitting.find(({ spec }) => spec.dev_path === before) ?? fitting[0]
 }
 
-/** Among the matching disks, the one with the volume's label, else an empty one: device names change between boots. */
-function wholeDisk({ locator, provisioning }: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
+/**
+ * Among the matching disks, the one with the volume's label, else an empty one: device names change between boots. An encrypted disk
+ * shows no label.
+ */
+function wholeDisk({ locator, provisioning, encryption }: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
   const label = provisioning.filesystemSpec?.label?.slice(0, shortestLabel)
   const picked = pickDisks(found, locator.diskMatch)
   const volumes = picked.flatMap(({ metadata }) => found.volumes.filter((volume) => volume.metadata.id === metadata.id))
-  const labelled = volumes.filter(({ spec }) => label && spec.label?.slice(0, shortestLabel) === label)
+  const labelled = volumes.filter(({ spec }) =>
+    encryption ? spec.name === 'luks' : label && spec.label?.slice(0, shortestLabel) === label,
+  )
   return labelled.find(({ spec }) => spec.dev_path === before) ?? labelled[0] ?? volumes.find(({ spec }) => !spec.name) ?? volumes[0]
 }
 

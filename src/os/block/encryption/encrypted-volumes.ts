@@ -1,0 +1,245 @@
+/**
+ * Encrypted volumes: they are created, opened with the first key that works, and their key slots follow the configuration. Each
+ * change of a header is a sequence of writes after any of which the volume can be opened with a key that is configured.
+ */
+import { messageOf } from '../../../wire/error-message.ts'
+import type { WriteStep } from '../../../wire/gpt/table.ts'
+import type { Cost } from '../../../wire/luks2/derive.ts'
+import { newVolume } from '../../../wire/luks2/format.ts'
+import { changed, type Header, readHeader, writeHeader } from '../../../wire/luks2/header.ts'
+import { addSlot, type Change, openSlot, removeSlot } from '../../../wire/luks2/key-slots.ts'
+import type { Machine } from '../../area.ts'
+import { known, probeDevice, withDevice, writeSteps } from '../device.ts'
+import { OtherContent, otherContent } from '../volumes/prepare.ts'
+import { measureCost } from './cost.ts'
+import { closeMapping, openMapping } from './mapping.ts'
+import { capacityOf, formatOf } from './parameters.ts'
+import { type Encryption, type EncryptionKey, KeyError, type KeySources, passphraseOf } from './passphrase.ts'
+
+/** An open volume. */
+export interface Opened {
+  /** The device of its content. */
+  readonly device: string
+  /** The UUID of its header. */
+  readonly uuid: string
+  /** The slot whose key opened it. */
+  readonly slot: number
+  /** Keys of the configuration that are not in the header, one line each. */
+  readonly failedSyncs: readonly string[]
+}
+
+/** What a volume is opened with. */
+export interface Desired {
+  readonly encryption: Encryption
+  readonly sources: KeySources
+  /** Whether the key slots follow the configuration. STATE is first opened without one. */
+  readonly sync: boolean
+}
+
+interface Held extends Opened {
+  /** The key that opened it, still in the header. */
+  readonly key: EncryptionKey
+  readonly as: string
+}
+
+interface Unlocked {
+  readonly header: Header
+  readonly volumeKey: Uint8Array
+  readonly slot: number
+  readonly key: EncryptionKey
+}
+
+/** Milliseconds after which no further key is tried. */
+const unlockLimit = 60_000
+
+const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
+
+/** The encrypted volumes of a machine. */
+export class EncryptedVolumes {
+  readonly #held = new Map<string, Held>()
+  /** Headers that no configured key opened: deriving keys again would have the same result. */
+  readonly #refused = new Map<string, { as: string; error: KeyError }>()
+  #cost: Cost | undefined
+
+  constructor(readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>) {}
+
+  /** Volumes that are open. */
+  get open(): string[] {
+    return [...this.#held.keys()]
+  }
+
+  /**
+   * Opens a volume, and creates it on an empty device. Throws OtherContent for a device that holds something else, KeyError where no
+   * key opens it. An open volume stays open when its keys change; what fails then is in `failedSyncs`.
+   */
+  async provide(id: string, path: string, desired: Desired): Promise<Opened> {
+    const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
+    const before = this.#held.get(id)
+    if (before?.as === as) return before
+    try {
+      const held = await this.#provide(id, path, desired, before)
+      this.#held.set(id, { ...held, as })
+      return held
+    } catch (error) {
+      if (!before) throw error
+      this.machine.log.error('encryption keys not changed', { volume: id, error: messageOf(error) })
+      const held = { ...before, as, failedSyncs: [messageOf(error)] }
+      this.#held.set(id, held)
+      return held
+    }
+  }
+
+  /** Closes a volume. Returns false while it is in use. */
+  close(id: string): boolean {
+    if (this.#held.has(id) && !closeMapping(this.machine.kernel, id)) return false
+    if (this.#held.delete(id)) this.machine.log.info('encrypted volume closed', { volume: id })
+    return true
+  }
+
+  async #provide(id: string, path: string, desired: Desired, before: Held | undefined): Promise<Omit<Held, 'as'>> {
+    const { kernel, log } = this.machine
+    const { found, size } = await probeDevice(kernel.block, path)
+    if (found && found.name !== 'luks') throw new OtherContent(otherContent(id, 'an encrypted volume', path, found.name))
+    const unlocked = found ? await this.#unlock(id, path, desired, before) : await this.#create(id, path, desired)
+    try {
+      const { header, slot, key, volumeKey } = unlocked
+      const failedSyncs = desired.sync ? await this.#sync(id, path, desired, unlocked) : []
+      if (before) return { ...before, slot, key, failedSyncs }
+      const device = openMapping(kernel, id, { path, size, header, volumeKey, options: desired.encryption.perfOptions ?? [] })
+      log.info('encrypted volume opened', { volume: id, device, slot, key: key.type })
+      return { device, uuid: header.uuid, slot, key, failedSyncs }
+    } finally {
+      unlocked.volumeKey.fill(0)
+    }
+  }
+
+  /** Creates a volume with the first key that can be derived. */
+  async #create(id: string, path: string, { encryption, sources }: Desired): Promise<Unlocked> {
+    const reasons: string[] = []
+    for (const key of inOrder(encryption)) {
+      let passphrase: Uint8Array
+      try {
+        passphrase = passphraseOf(key, id, sources)
+      } catch (error) {
+        reasons.push(reasonOf(key, error))
+        continue
+      }
+      const format = await formatOf(this.machine.kernel, path, encryption)
+      const cost = await this.#costOf()
+      this.machine.log.info('creating encrypted volume', { volume: id, device: path, cipher: format.cipher, slot: key.slot, key: key.type })
+      const { header, volumeKey, steps } = await newVolume(format, { slot: key.slot, passphrase, cost })
+      await this.#write(path, steps)
+      return { header, volumeKey, slot: key.slot, key }
+    }
+    throw new KeyError(`no key for encrypted volume "${id}" can be used: ${reasons.join('; ')}`)
+  }
+
+  /** Opens the header with the key that opened it before, else with the first of the configuration that works. */
+  async #unlock(id: string, path: string, { encryption, sources }: Desired, before: Held | undefined): Promise<Unlocked> {
+    const { block } = this.machine.kernel
+    const keys = [...(before ? [before.key] : []), ...inOrder(encryption)]
+    return withDevice(block, path, known, async (device) => {
+      const read = (offset: number, length: number) => device.read(offset, length)
+      const header = await this.#mended(path, await readHeader(read, device.size))
+      const as = JSON.stringify([header.uuid, String(header.sequence), keys, sources.machineUUID, sources.salt !== undefined])
+      const refused = this.#refused.get(id)
+      if (refused?.as === as) throw refused.error
+      const deadline = this.machine.clock.deadline(unlockLimit)
+      const reasons = new Map<EncryptionKey, string>()
+      const passphrases = new Map<EncryptionKey, Uint8Array>()
+      for (const { key, slot } of attempts(keys, Object.keys(header.metadata.keyslots).map(Number))) {
+        if (deadline.over) break
+        try {
+          const passphrase = passphrases.get(key) ?? passphraseOf(key, id, sources)
+          passphrases.set(key, passphrase)
+          const volumeKey = await openSlot(header.metadata, slot, passphrase, read)
+          if (volumeKey) return { header, volumeKey, slot, key }
+          if (!reasons.has(key)) reasons.set(key, reasonOf(key, 'it does not open the volume'))
+        } catch (error) {
+          reasons.set(key, reasonOf(key, error))
+        }
+      }
+      const error = new KeyError(`no key opens encrypted volume "${id}" on ${path}: ${[...reasons.values()].join('; ')}`)
+      this.#refused.set(id, { as, error })
+      throw error
+    })
+  }
+
+  /** Writes the damaged copy of a header again. */
+  async #mended(path: string, header: Header): Promise<Header> {
+    if (!header.damaged) return header
+    this.machine.log.warn('encryption header copy damaged or outdated, restoring it', { device: path, copy: header.damaged })
+    const whole = changed(header, header.metadata)
+    await this.#write(path, writeHeader(whole))
+    return whole
+  }
+
+  /** Brings the key slots in line with the configuration; returns what failed. No slot is removed unless a configured key works. */
+  async #sync(id: string, path: string, { encryption, sources }: Desired, unlocked: Unlocked): Promise<string[]> {
+    const failed: string[] = []
+    const working = new Set<number>()
+    let { header } = unlocked
+    const attempt = async (slot: number, run: () => Promise<void>) => {
+      try {
+        await run()
+      } catch (error) {
+        const reason = messageOf(error)
+        failed.push(`slot ${slot}: ${reason}`)
+        this.machine.log.error('encryption key not in sync', { volume: id, slot, error: reason })
+      }
+    }
+    const keys = inOrder(encryption)
+    for (const key of keys)
+      await attempt(key.slot, async () => {
+        const passphrase = passphraseOf(key, id, sources)
+        const opensAlready = key.slot === unlocked.slot && isSame(key, unlocked.key)
+        if (!opensAlready && !(await this.#opens(path, header, key.slot, passphrase)))
+          header = await this.#change(path, id, 'encryption key added', key.slot, async () =>
+            addSlot(header, unlocked.volumeKey, { slot: key.slot, passphrase, cost: await this.#costOf() }),
+          )
+        working.add(key.slot)
+      })
+    const superfluous = Object.keys(header.metadata.keyslots).filter((slot) => !keys.some((key) => String(key.slot) === slot))
+    for (const slot of working.size > 0 ? superfluous.map(Number) : [])
+      await attempt(slot, async () => {
+        header = await this.#change(path, id, 'encryption key removed', slot, async () => removeSlot(header, slot))
+      })
+    return failed
+  }
+
+  #opens(path: string, { metadata }: Header, slot: number, passphrase: Uint8Array): Promise<boolean> {
+    return withDevice(this.machine.kernel.block, path, known, async (device) => {
+      const volumeKey = await openSlot(metadata, slot, passphrase, (offset, length) => device.read(offset, length))
+      volumeKey?.fill(0)
+      return volumeKey !== undefined
+    })
+  }
+
+  async #change(path: string, volume: string, phrase: string, slot: number, make: () => Promise<Change>): Promise<Header> {
+    const { header, steps } = await make()
+    await this.#write(path, steps)
+    this.machine.log.info(phrase, { volume, slot })
+    return header
+  }
+
+  #write(path: string, steps: readonly WriteStep[]): Promise<void> {
+    return withDevice(this.machine.kernel.block, path, { ...known, write: true }, (device) => writeSteps(device, steps))
+  }
+
+  async #costOf(): Promise<Cost> {
+    this.#cost ??= await measureCost(this.machine.clock, capacityOf(this.machine.kernel))
+    return this.#cost
+  }
+}
+
+const isSame = (a: EncryptionKey, b: EncryptionKey): boolean => JSON.stringify({ ...a, slot: 0 }) === JSON.stringify({ ...b, slot: 0 })
+
+const reasonOf = ({ slot, type }: EncryptionKey, error: unknown): string => `slot ${slot} (${type}): ${messageOf(error)}`
+
+/** Each key on its own slot first; then on the others, where an interrupted change may have left it. */
+function attempts(keys: readonly EncryptionKey[], slots: readonly number[]): { key: EncryptionKey; slot: number }[] {
+  return [
+    ...keys.map((key) => ({ key, slot: key.slot })),
+    ...keys.flatMap((key) => slots.filter((slot) => slot !== key.slot).map((slot) => ({ key, slot }))),
+  ]
+}
