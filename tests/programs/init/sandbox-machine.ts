@@ -48,6 +48,8 @@ export interface StartOptions {
   readonly commandLine?: string
   /** The UUID in the firmware's description of the machine. */
   readonly uuid?: string
+  /** The kernel does not say how much memory there is, so that keys are derived at the least cost. */
+  uncounted?: boolean
 }
 
 const usualCommandLine =
@@ -68,7 +70,7 @@ function systemStructure(uuid: string): Uint8Array {
 /** Turns the power on. */
 export const startMachine = (
   hardware: Hardware,
-  { from, fails, config: given, commandLine = usualCommandLine, uuid }: StartOptions,
+  { from, fails, config: given, commandLine = usualCommandLine, uuid, uncounted = false }: StartOptions,
 ): Promise<SandboxNode> =>
   begin({
     hardware,
@@ -80,6 +82,7 @@ export const startMachine = (
       }
       put('proc/cmdline', `${commandLine}${from === 'disk' ? ' ichor.slot=a' : ''}\n`)
       put('proc/modules', 'nbd 61440 0 - Live 0x0000000000000000\n')
+      if (uncounted) put('proc/meminfo', '')
       if (uuid) put('sys/firmware/dmi/tables/DMI', Buffer.concat([systemStructure(uuid), structure(127, [], [])]))
       put('run/ichor/key.pub', key.publicKey)
       put('run/ichor/source', from === 'disk' ? '/dev/vda1 vfat\n' : '/dev/sr0 iso9660\n')
