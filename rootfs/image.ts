@@ -1,6 +1,8 @@
 /** `./mkimage.sh`: builds all boot media in dist/. `--help` lists the options. */
+import type { KeyObject } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodeImage } from '../src/release.ts'
 import { hashFile } from './build/cache.ts'
 import { installDependencies } from './build/dependencies.ts'
 import { failed } from './build/failure.ts'
@@ -8,6 +10,7 @@ import { buildPackages, type HostPackage, prepareHost } from './build/host.ts'
 import { formatSize, formatTime, type Task, task } from './build/progress.ts'
 import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
+import { writeNodeImage } from './image/container/node-image.ts'
 import { writeDisk } from './image/disk.ts'
 import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
@@ -32,72 +35,91 @@ const virtualDisk = 10 * 1024 ** 3
 
 const signingPackage: HostPackage = { name: 'sbsigntool', why: 'signs for Secure Boot', shown: '/usr/bin/sbsign' }
 
+/** Makes one file; it appears under its name only when it is whole. */
+type Product = (name: string, write: (path: string) => unknown) => Promise<void>
+
 async function make(options: ImageOptions, args: readonly string[]): Promise<void> {
   const started = performance.now()
   const { output, secureBoot, only } = options
-  const line = commandLine(options.extraKernelArgs, options.platform)
+  const forMachines = [...only].some((product) => product !== 'oci')
   await installDependencies()
   await checkGiven(options)
-  await prepareHost([...buildPackages, ...imagePackages, ...(secureBoot ? [signingPackage] : [])])
+  await prepareHost([...buildPackages, ...(forMachines ? imagePackages : []), ...(secureBoot ? [signingPackage] : [])])
   const { key, path: keyPath, made } = imageKey(options.key)
   if (made) console.error(`a signing key was generated: "${keyPath}"; machines accept only upgrades signed with it, so keep it`)
-  const starters = await takeStarters({ relock: options.relock, locked: options.locked })
-  const stage0 = await buildStage0()
+  mkdirSync(output, { recursive: true })
   sweep(output)
   const work = join(output, `.image-${process.pid}`)
   mkdirSync(work)
   const done: string[] = []
-  let shown: Task | undefined
-  /** Whatever is made appears under its name only when it is whole. */
-  const product = async (name: string, write: (path: string) => unknown) => {
-    shown?.at(name)
-    await write(join(work, name))
+  const product: Product = async (name, write) => {
+    await during(`making ${name}`, () => write(join(work, name)))
     renameSync(join(work, name), join(output, name))
     done.push(name)
   }
   try {
-    const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
-    shown = task('making images')
-    const release = await makeRelease(
-      join(work, 'release'),
-      { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot },
-      (what) => shown?.at(what),
-    )
-    const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
-    const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
-    if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
-    if (only.has('disk')) {
-      await product('ichor-amd64.raw', (path) => writeDisk(path, release, options.diskFirmware))
-      await product('ichor-amd64.qcow2', (path) => writeQcow2(path, join(output, 'ichor-amd64.raw'), virtualDisk))
-    }
-    if (only.has('pxe')) {
-      await product('ichor-vmlinuz', of('vmlinuz'))
-      await product('ichor-initramfs', (path) => writeNetworkInitramfs(path, release))
-      await product('ichor-cmdline', of('cmdline'))
-    }
-    if (only.has('installer')) await product('ichor-installer-amd64.tar', (path) => writeInstaller(path, release))
-    await product('ichor-amd64.efi', of('vmlinuz.efi'))
-    await product('ichor-amd64.manifest', of('manifest'))
-    await product('ichor-amd64.manifest.sig', of('manifest.sig'))
-    await product('ichor-amd64.spdx.json', (path) => writeFileSync(path, root.sbom))
+    if (only.has('oci')) await product(nodeImage.file, (path) => writeNodeImage(path, options))
+    const machine = forMachines ? await makeForMachines(options, { work, key, product }) : undefined
     const sums = await Promise.all(done.map(async (name) => ({ name, ...(await hashFile(join(output, name))) })))
     const text = sums.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
     await product('ichor-SHA256SUMS', (path) => writeFileSync(path, text))
     await product('ichor-SHA256SUMS.sig', (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
-    shown.done()
-    shown = undefined
-    console.log(`${sizeTable(root.rows)}\n`)
+    if (machine) console.log(`${sizeTable(machine.root.rows)}\n`)
     console.log(table([['FILE', 'SIZE', 'SHA256'], ...sums.map(({ name, size, sha256 }) => [name, formatSize(size), sha256.slice(0, 16)])]))
-    console.log(`\n${sizes(root.rows, release)}`)
-    console.log(`kernel ${starters.kernel.release}, root ${release.verity.rootHash}, in "${output}"`)
+    if (machine) console.log(`\n${sizes(machine.root.rows, machine.release)}\n${machine.summary}, in "${output}"`)
     console.log(`${formatTime(performance.now() - started)} in all`)
     if (options.checkReproducible) await checkReproducible(done, output, again(args), keyPath)
-  } catch (error) {
-    shown?.failed()
-    throw error
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
+}
+
+interface Making {
+  work: string
+  key: KeyObject
+  product: Product
+}
+
+/** Shows a task while it runs. */
+async function during<T>(what: string, run: (shown: Task) => T | Promise<T>): Promise<T> {
+  const shown = task(what)
+  try {
+    const result = await run(shown)
+    shown.done()
+    return result
+  } catch (error) {
+    shown.failed()
+    throw error
+  }
+}
+
+/** Everything that machines start from, and what it consists of. */
+async function makeForMachines(options: ImageOptions, { work, key, product }: Making) {
+  const { output, secureBoot, only } = options
+  const line = commandLine(options.extraKernelArgs, options.platform)
+  const starters = await takeStarters({ relock: options.relock, locked: options.locked })
+  const stage0 = await buildStage0()
+  const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
+  const parts = { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot }
+  const release = await during('making the release', (shown) => makeRelease(join(work, 'release'), parts, (what) => shown.at(what)))
+  const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
+  const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
+  if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
+  if (only.has('disk')) {
+    await product('ichor-amd64.raw', (path) => writeDisk(path, release, options.diskFirmware))
+    await product('ichor-amd64.qcow2', (path) => writeQcow2(path, join(output, 'ichor-amd64.raw'), virtualDisk))
+  }
+  if (only.has('pxe')) {
+    await product('ichor-vmlinuz', of('vmlinuz'))
+    await product('ichor-initramfs', (path) => writeNetworkInitramfs(path, release))
+    await product('ichor-cmdline', of('cmdline'))
+  }
+  if (only.has('installer')) await product('ichor-installer-amd64.tar', (path) => writeInstaller(path, release))
+  await product('ichor-amd64.efi', of('vmlinuz.efi'))
+  await product('ichor-amd64.manifest', of('manifest'))
+  await product('ichor-amd64.manifest.sig', of('manifest.sig'))
+  await product('ichor-amd64.spdx.json', (path) => writeFileSync(path, root.sbom))
+  return { root, release, summary: `kernel ${starters.kernel.release}, root ${release.verity.rootHash}` }
 }
 
 /** The sizes that the configuration requests. */

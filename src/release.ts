@@ -21,3 +21,6 @@ export const release = {
   os: process.platform,
   arch: process.arch === 'x64' ? 'amd64' : process.arch,
 }
+
+/** The container image of the system: `ichor-node:v1.13.100`, which mkimage.sh leaves in `file`. */
+export const nodeImage = { repository: 'ichor-node', tag: release.tag, file: 'ichor-node-amd64.tar' } as const

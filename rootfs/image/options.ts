@@ -15,6 +15,7 @@ export const help = `Makes everything a machine starts from, in dist/:
   ichor-vmlinuz, ichor-initramfs, ichor-cmdline
                                  for machines started through a network; the root is in the initramfs
   ichor-installer-amd64.tar      installer image (OCI layout), for installs and upgrades
+  ichor-node-amd64.tar           container image of the system (OCI layout), for Docker, Podman and pods
   ichor-amd64.manifest, .sig     what a release consists of, signed
   ichor-amd64.spdx.json          what it was made of
   ichor-SHA256SUMS, .sig         hashes of the above, signed
@@ -37,7 +38,7 @@ usage: ./mkimage.sh [flags]
   --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
                              force: a machine in setup mode trusts it without confirmation; off: neither
   --disk-firmware uefi|bios  what the disk is started by (uefi)
-  --only iso,pxe,…           only some of: iso, disk, pxe, installer
+  --only iso,pxe,…           only some of: iso, disk, pxe, installer, oci
   --fast                     packed quickly and less tightly, for daily work
   --locked                   takes exactly the Debian packages that the lock files name, or nothing (default)
   --unlocked                 takes a newer version where the archive no longer has the one that is named
@@ -66,7 +67,7 @@ export interface ImageOptions {
 }
 
 /** What can be made. */
-export const products = ['iso', 'disk', 'pxe', 'installer'] as const
+export const products = ['iso', 'disk', 'pxe', 'installer', 'oci'] as const
 export type Product = (typeof products)[number]
 
 const flags = {

@@ -1,13 +1,11 @@
 /** What a release is handed out as. */
 
-import { createWriteStream, readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Segment } from '../../src/oci/image.ts'
-import { layerMediaType, layerSegments } from '../../src/oci/layer.ts'
-import { tarPadding } from '../../src/wire/tar/format.ts'
-import { tarEnd, tarHeader } from '../../src/wire/tar/write.ts'
-import { hashOf } from '../build/cache.ts'
+import { layerSegments } from '../../src/oci/layer.ts'
 import { present } from '../build/present.ts'
+import { plainLayer, writeImageArchive } from './container/image-archive.ts'
+import { writeSegments } from './container/write-segments.ts'
 import { makeEfiPartition } from './efi-partition.ts'
 import { assetsFolder, mediumMenu } from './grub.ts'
 import { rootArchive } from './initramfs.ts'
@@ -17,27 +15,6 @@ import { rootName } from './verity.ts'
 
 /** Label of media. */
 export const label = 'ICHOR'
-
-/** Bytes of segments, in turn. */
-async function* bytesOf(segments: readonly Segment[]): AsyncGenerator<Uint8Array> {
-  for (const segment of segments) {
-    if ('bytes' in segment) yield segment.bytes
-    else
-      for await (const chunk of Bun.file(segment.file)
-        .slice(segment.offset, segment.offset + segment.length)
-        .stream())
-        yield chunk
-  }
-}
-
-async function write(path: string, segments: readonly Segment[]): Promise<void> {
-  const output = createWriteStream(path)
-  const ended = new Promise<void>((resolve, reject) => output.on('finish', resolve).on('error', reject))
-  for await (const chunk of bytesOf(segments))
-    if (!output.write(chunk)) await new Promise((resolve) => output.once('drain', () => resolve(null)))
-  output.end()
-  await ended
-}
 
 /** A number for disks and file systems that follows from the release. */
 export const serialOf = ({ verity }: Release): number => Number.parseInt(verity.rootHash.slice(16, 24), 16)
@@ -96,7 +73,7 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
       ...release.names.map((name) => ({ path: `${assetsFolder}/${name}`, content: shared.get(name) ?? fileOf(release, name) })),
     ]
     const { medium, hybrid } = release.grub
-    await write(path, makeIso({ label, files, grub: medium, grubSector: hybrid, efi: { file: efi, size }, serial }))
+    await writeSegments(path, makeIso({ label, files, grub: medium, grubSector: hybrid, efi: { file: efi, size }, serial }))
   } finally {
     rmSync(efi, { force: true })
   }
@@ -105,7 +82,7 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
 /** The initramfs for machines started through a network: the root follows the rest. */
 export async function writeNetworkInitramfs(path: string, release: Release): Promise<void> {
   const { before, after } = rootArchive(release.verity)
-  await write(path, [
+  await writeSegments(path, [
     { bytes: fileOf(release, 'initramfs.xz') },
     { bytes: before },
     { file: join(release.folder, 'root.sqsh'), offset: 0, length: sizeOf(release, 'root.sqsh') },
@@ -113,7 +90,7 @@ export async function writeNetworkInitramfs(path: string, release: Release): Pro
   ])
 }
 
-/** The installer: an OCI image layout (github.com/opencontainers/image-spec) as one tar archive, its layer uncompressed. */
+/** The installer: an OCI image as one archive, its layer uncompressed. */
 export async function writeInstaller(path: string, release: Release): Promise<void> {
   const folders = ['usr', 'usr/install', assetsFolder, `${assetsFolder}/grub`]
   const layer = layerSegments([
@@ -126,45 +103,8 @@ export async function writeInstaller(path: string, release: Release): Promise<vo
       source: join(release.folder, name),
     })),
   ])
-  const hasher = new Bun.CryptoHasher('sha256')
-  let layerSize = 0
-  for await (const chunk of bytesOf(layer)) {
-    hasher.update(chunk)
-    layerSize += chunk.length
-  }
-  const digest = `sha256:${hasher.digest('hex')}`
-  const json = (value: object) => Buffer.from(JSON.stringify(value))
-  const config = json({ architecture: 'amd64', os: 'linux', config: {}, rootfs: { type: 'layers', diff_ids: [digest] } })
-  const described = (mediaType: string, content: Buffer) => ({ mediaType, digest: `sha256:${hashOf(content)}`, size: content.length })
-  const manifestType = 'application/vnd.oci.image.manifest.v1+json'
-  const manifest = json({
-    schemaVersion: 2,
-    mediaType: manifestType,
-    config: described('application/vnd.oci.image.config.v1+json', config),
-    layers: [{ mediaType: layerMediaType, digest, size: layerSize }],
-    annotations: { 'org.opencontainers.image.version': version },
-  })
-  const index = json({
-    schemaVersion: 2,
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    manifests: [{ ...described(manifestType, manifest), platform: { architecture: 'amd64', os: 'linux' } }],
-  })
-  const file = (name: string, size: number, content: readonly Segment[]): Segment[] => [
-    { bytes: tarHeader({ path: name, type: 'file', mode: 0o644, size }) },
-    ...content,
-    { bytes: tarPadding(size) },
-  ]
-  const small = (name: string, bytes: Buffer) => file(name, bytes.length, [{ bytes }])
-  const blob = (hash: string) => `blobs/sha256/${hash}`
-  await write(path, [
-    ...small('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
-    ...small('index.json', index),
-    ...['blobs', 'blobs/sha256'].map((each) => ({ bytes: tarHeader({ path: each, type: 'directory', mode: 0o755 }) })),
-    ...small(blob(hashOf(manifest)), manifest),
-    ...small(blob(hashOf(config)), config),
-    ...file(blob(digest.slice('sha256:'.length)), layerSize, layer),
-    { bytes: tarEnd },
-  ])
+  const annotations = { 'org.opencontainers.image.version': version }
+  await writeImageArchive(path, { layers: [await plainLayer(layer)], config: { config: {} }, annotations })
 }
 
 /** For checks of what was written. */

@@ -56,11 +56,16 @@ export async function makeRoot(
         .map((name) => `${name}\n`)
         .join(''),
     )
-    if (embedConfig) tree.text('configuration', embeddedPath, readFileSync(embedConfig), 0o600)
+    addEmbedded(tree, embedConfig)
     const { blockSize } = fast ? fastest : smallest
     const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize), blockSize)
     return { path, sbom, rows: sizeRows(tree, stored) }
   })
+}
+
+/** Adds the machine configuration that an image carries, if it carries one. */
+export function addEmbedded(tree: Tree, file: string | undefined): void {
+  if (file) tree.text('configuration', embeddedPath, readFileSync(file), 0o600)
 }
 
 /** Everything below a folder of the build machine. */

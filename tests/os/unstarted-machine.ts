@@ -22,7 +22,11 @@ import { Supervisor } from '../../src/supervise/supervisor.ts'
 
 /** A machine in a mode; of the kernel there is only what is read while the areas list their parts. */
 export function unstartedMachine(mode: Mode): Machine {
-  const kernel = { mode, files: { readText: () => '' }, uts: { gethostname: () => '' } } as unknown as Kernel
+  const kernel = {
+    mode,
+    files: { readText: () => '', readTextIfThere: () => undefined },
+    uts: { gethostname: () => '' },
+  } as unknown as Kernel
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const events = new Events()

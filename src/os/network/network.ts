@@ -40,6 +40,7 @@ import { packetFilter } from './firewall/nft.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
 import { vipOperator } from './operators/vip.ts'
+import { engineSettings } from './platform/container-engine.ts'
 import { platforms } from './platform/platforms.ts'
 import { openPlatform } from './platform/transport.ts'
 import { resources } from './resource-types.ts'
@@ -123,7 +124,7 @@ function platformControllers(kernel: Kernel, store: Machine['store'], commandLin
     loadPlatformConfig(onPlatform),
     reportToPlatform(onPlatform),
     ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
-    applyPlatformConfig(kernel, platform),
+    applyPlatformConfig(platform, kernel.mode === 'container' ? engineSettings(kernel) : undefined),
   ]
 }
 

@@ -91,7 +91,9 @@ export function prepareFilesystems(container: boolean): void {
       if (!failedWith(error, 'EBUSY')) throw error
     }
   }
-  if (!container) mountWherePossible()
+  // Container engines mount everything private; mounts of pods have to reach the kubelet and the other way round.
+  if (container) mount.propagate('/', 'rshared')
+  else mountWherePossible()
   for (const [path, mode, uid] of container ? [...folders, ...foldersOfVar] : folders) {
     files.mkdirAll(path, { mode })
     files.chmod(path, mode)

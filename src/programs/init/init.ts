@@ -20,6 +20,7 @@ import { prepareCgroups } from './cgroups.ts'
 import { consoleLogger, say, sayToKernel } from './console.ts'
 import { prepareFilesystems } from './filesystems.ts'
 import { kernelOf } from './kernel.ts'
+import { enterOwnCgroups } from './own-cgroups.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
 import { start } from './start.ts'
@@ -27,9 +28,13 @@ import { start } from './start.ts'
 /** Open files each process of a machine may have; a container's limits are its host's. */
 const openFiles = 1 << 20
 
+/** In images for container engines; its content does not matter. Pods and engines start them with an environment of their own. */
+const containerMark = '/usr/etc/in-container'
+
 /** Runs the machine. Ends only by `end`; `die` is for a start that got nowhere, and for errors without an end. */
 export async function main(_args: string[]): Promise<number> {
-  const container = process.env.PLATFORM === 'container' || process.env.container !== undefined
+  const { PLATFORM, container: engine } = process.env
+  const container = PLATFORM === 'container' || engine !== undefined || files.exists(containerMark)
   if (process.pid !== 1) {
     say('init runs the machine as PID 1; to run a command, call this binary as talosctl')
     return 64
@@ -38,6 +43,7 @@ export async function main(_args: string[]): Promise<number> {
   // Until there is an API nobody could repair anything: an error starts the machine over.
   let unexpected = giveUp
   onUnexpected((what, error) => unexpected(what, error))
+  if (container) enterOwnCgroups(process.env)
   await withRetries('prepare file systems', () => prepareFilesystems(container), sayProblem)
   if (!container) {
     sayToKernel()

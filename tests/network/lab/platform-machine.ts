@@ -42,7 +42,7 @@ runtime.register(
   ...leasing(kernel),
   loadPlatformConfig(onPlatform),
   reportToPlatform(onPlatform),
-  applyPlatformConfig({ mode: 'metal', uts: {} as never }, platform),
+  applyPlatformConfig(platform),
 )
 runtime.start()
 

@@ -14,7 +14,7 @@ function machine(given = '') {
   const os = new Runtime(store, { log: silent })
   const uts = { sethostname: (name: string) => void recorded.push(name), setdomainname: () => {} }
   os.register(configHostname(), mergeHostname, applyHostname({ uts }))
-  os.register(applyPlatformConfig({ mode: 'container', uts: { ...uts, gethostname: () => given } as never }))
+  os.register(applyPlatformConfig('container', { hostname: given, nameservers: [], searchDomains: [] }))
   os.start()
   return { store, os, recorded }
 }

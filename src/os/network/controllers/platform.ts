@@ -13,6 +13,7 @@ import { PlatformMetadata } from '../../runtime/resources/platform-metadata.ts'
 import { configOutputs } from '../config-outputs.ts'
 import { routeId } from '../declared-specs.ts'
 import { splitName } from '../full-name.ts'
+import type { EngineSettings } from '../platform/container-engine.ts'
 import type { Platform, PlatformTransport } from '../platform/platform.ts'
 import { readPlatformConfig } from '../platform/platform-config.ts'
 import { knownLinks } from '../platform/transport.ts'
@@ -143,10 +144,9 @@ export const keepPlatformConfig = ({ files }: { files: KeptFiles }): Controller 
     },
   })
 
-/** Declares the platform's settings in their layer above the command line; in a container also the hostname it was started with. */
-export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>, platform: string = mode): Controller => {
-  const given = mode === 'container' ? uts.gethostname() : ''
-  return defineController({
+/** Declares the platform's settings in their layer above the command line; in a container also what its engine started it with. */
+export const applyPlatformConfig = (platform: string, given?: EngineSettings): Controller =>
+  defineController({
     name: 'network.PlatformConfigApplyController',
     inputs: { config: weak(PlatformConfig) },
     outputs: {
@@ -158,8 +158,19 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>,
     },
     reconcile({ config, address, link, route, hostname, resolver, timeServer, operator, probe, external, metadata }) {
       const found = (config.get('active') ?? config.get('cached'))?.spec
-      if (given) hostname.put('platform/hostname', { ...splitName(given), layer: 'platform' })
-      metadata.put('platformmetadata', { platform, ...(given && { hostname: given }), ...found?.metadata })
+      if (given?.hostname) hostname.put('platform/hostname', { ...splitName(given.hostname), layer: 'platform' })
+      if (given && given.nameservers.length > 0)
+        resolver.put('platform/resolvers', {
+          dnsServers: [...given.nameservers],
+          searchDomains: [...given.searchDomains],
+          layer: 'platform',
+        })
+      metadata.put('platformmetadata', {
+        platform,
+        ...(given?.hostname && { hostname: given.hostname }),
+        ...(given?.instanceType && { instanceType: given.instanceType }),
+        ...found?.metadata,
+      })
       if (!found) return
       for (const spec of found.addresses) address.put(`platform/${spec.linkName}/${spec.address}`, spec)
       for (const spec of found.links) link.put(`platform/${spec.name}`, spec)
@@ -175,7 +186,6 @@ export const applyPlatformConfig = ({ mode, uts }: Pick<Kernel, 'mode' | 'uts'>,
       }
     },
   })
-}
 
 const plainAddress = { scope: 'global', flags: 'permanent', priority: 0 }
 

@@ -32,7 +32,7 @@ test('META key 10 becomes the platform layer, and is removed with the key', asyn
   const open = () => {
     throw new Error('nobody speaks for this machine')
   }
-  os.register(loadPlatformConfig({ platform: undefined, store, open }), applyPlatformConfig({ mode: 'metal', uts: {} as never }))
+  os.register(loadPlatformConfig({ platform: undefined, store, open }), applyPlatformConfig('metal'))
   os.start()
   store.put(MetaKey, '0x0a', { value: meta })
   await os.settled()
