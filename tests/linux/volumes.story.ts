@@ -77,8 +77,8 @@ function kernelInterface(): Kernel {
 
 let running: { runtime: Runtime; store: Store } | undefined
 
-/** A machine that has just been turned on. */
-function powerOn() {
+/** A machine that has just been turned on, and has read META where there is one. */
+async function powerOn() {
   const store = new Store()
   const runtime = new Runtime(store, { log: silent })
   const kernel = kernelInterface()
@@ -89,6 +89,7 @@ function powerOn() {
   store.put(DevicesStatus, 'devices', { ready: true })
   beginVolumes(store)
   running = { runtime, store }
+  await meta.reload(signal())
   return { store, meta, machine }
 }
 
@@ -173,7 +174,7 @@ const volumes = () => {
 test(
   'a machine without its system on a disk has none of its volumes, and changes no disk',
   async () => {
-    const { store } = powerOn()
+    const { store } = await powerOn()
     await phase(store, 'META', 'missing')
     await phase(store, 'STATE', 'missing')
     store.put(MachineConfig, 'v1alpha1', volumes())
@@ -187,8 +188,8 @@ test(
 test(
   'once it is installed META is found, STATE and EPHEMERAL are made, and volumes for workloads beside them',
   async () => {
-    const { store, meta, machine } = powerOn()
-    await phase(store, 'META', 'missing')
+    const { store, meta, machine } = await powerOn()
+    await phase(store, 'STATE', 'missing')
     const disk = disks[0]!.device
     const [, metaPartition] = await layOutDisk(machine, disk, installed, { wipe: false })
     meta.set(12, 'kept')
@@ -226,8 +227,7 @@ test(
   async () => {
     expect(mount.mounts().filter(({ target }) => target.startsWith(root))).toEqual([])
     expect(readFileSync('/proc/swaps', 'utf8')).not.toContain(disks[1]!.device)
-    const { store, meta } = powerOn()
-    await meta.reload(signal())
+    const { store, meta } = await powerOn()
     expect(meta.get(12)).toBe('kept')
     await phase(store, 'STATE', 'ready')
     await mountVolume(store, 'STATE', { log: silent, signal: signal() })
@@ -255,7 +255,7 @@ function partsOfXfs(superblock: Buffer): Record<'inodes' | 'log', { offset: numb
 test.each(['inodes', 'log'] as const)(
   'XFS with damage to its %s is repaired and mounted, and what was kept is there',
   async (part) => {
-    const { store } = powerOn()
+    const { store } = await powerOn()
     const { spec } = await phase(store, 'STATE', 'ready')
     const device = spec.location!
     const file = openSync(device, 'r+')
@@ -276,7 +276,7 @@ test.each(['inodes', 'log'] as const)(
 test(
   'a volume that the configuration no longer wants is unmounted and its data kept; one that comes is made',
   async () => {
-    const { store } = powerOn()
+    const { store } = await powerOn()
     store.put(MachineConfig, 'v1alpha1', volumes())
     await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
@@ -294,7 +294,7 @@ test(
 test(
   'a partition is wiped over the API once no volume uses it, and a disk that is in use is not',
   async () => {
-    const { store, machine } = powerOn()
+    const { store, machine } = await powerOn()
     const wipe = wipeDevices(machine).handle as unknown as (request: object, context: object) => Promise<unknown>
     const ask = (device: string, more: object = {}) => wipe({ devices: [{ device, method: 0, ...more }] }, { signal: signal() })
     const system = basename(disks[0]!.device)
@@ -332,7 +332,7 @@ test(
     detach()
     truncateSync(images[0]!, 8192 * mebibyte)
     await attach()
-    const { store } = powerOn()
+    const { store } = await powerOn()
     store.put(MachineConfig, 'v1alpha1', configured())
     store.put(VolumeMountRequest, mountId('EPHEMERAL'), mountRequest('EPHEMERAL'))
     await store.until(VolumeMountStatus, mountId('EPHEMERAL'), undefined, { signal: signal() })
@@ -346,7 +346,7 @@ test(
 test(
   'a disk that comes while the machine runs is found with what is on it, and missed when it goes',
   async () => {
-    const { store } = powerOn()
+    const { store } = await powerOn()
     await phase(store, 'META', 'ready')
     const file = join(folder, 'plugged.img')
     writeFileSync(file, '')
