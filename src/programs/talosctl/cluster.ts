@@ -249,7 +249,11 @@ export class Cluster {
   }
 
   #connected(): Promise<{ channel: Channel; endpoint: string }> {
-    this.#channel ??= this.#connect()
+    this.#channel ??= this.#connect().catch((error: unknown) => {
+      // The next call tries again: all endpoints restart at once when a cluster is restored.
+      this.#channel = undefined
+      throw error
+    })
     return this.#channel
   }
 
