@@ -1,7 +1,7 @@
 /**
  * A machine on a platform, in the network namespace it is started in: `platform-machine.ts <platform>`. It requests an
  * address as a new machine does, reads the platform's metadata, and prints it as one line of JSON; then what it was given as
- * configuration in another. It ends when its standard input does.
+ * configuration in another. Then it has the network that the metadata declares. It ends when its standard input does.
  */
 import { createLogger } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
@@ -37,27 +37,16 @@ const onPlatform = {
   store,
   open: (signal: AbortSignal) => openPlatform({ files, mount, store, commandLine: '' }, signal),
 }
-runtime.register(
-  ...addressing(kernel),
-  ...leasing(kernel),
-  loadPlatformConfig(onPlatform),
-  reportToPlatform(onPlatform),
-  applyPlatformConfig(platform),
-)
+runtime.register(...addressing(kernel), ...leasing(kernel), loadPlatformConfig(onPlatform), reportToPlatform(onPlatform))
 runtime.start()
 
 const result = Promise.withResolvers<object>()
 store.subscribe(PlatformConfig, ({ resource }) => resource && result.resolve(resource.spec), { bootstrap: true })
 console.log(JSON.stringify(await result.promise))
 store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
-// As a machine that looks for its configuration: again, because its address may be lost meanwhile.
-const deadline = AbortSignal.timeout(240_000)
-let given: string | undefined | Error = new Error('not requested')
-while (given instanceof Error && !deadline.aborted)
-  given = await clouds({ files, mount, store })
-    .userData(platform, '', deadline)
-    .catch((error: Error) => error)
-if (given instanceof Error) throw given
+const given = await clouds({ files, mount, store }).userData(platform, '', AbortSignal.timeout(240_000))
 console.log(JSON.stringify(given ?? ''))
+// Not before: the links of some platforms are bonded then, and nothing serves metadata behind their addresses here.
+runtime.register(applyPlatformConfig(platform))
 for await (const _ of Bun.stdin.stream());
 process.exit(0)
