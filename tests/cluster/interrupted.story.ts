@@ -1,6 +1,7 @@
 /** Create is killed at any moment; destroy takes away whatever there is, from the journal alone. */
 
 import { afterAll, expect, test } from 'bun:test'
+import { freePort } from '../support/free-port.ts'
 import { succeeded, TestCluster } from './cluster.ts'
 
 const cluster = new TestCluster('torn')
@@ -21,8 +22,9 @@ test.each([60, 120, 200, 300, 450, 650, 900, 1300, 1800, 2500, 4000, 7000])('kil
 
 test('two clusters live side by side; clashing names, networks and ports are refused with the way out', async () => {
   const other = new TestCluster('twin')
+  const exposed = await freePort()
   try {
-    await cluster.create('--wait=false', '--cidr', '10.61.0.0/24', '-p', '38080:80')
+    await cluster.create('--wait=false', '--cidr', '10.61.0.0/24', '-p', `${exposed}:80`)
     await other.create('--wait=false', '--cidr', '10.62.0.0/24')
     const third = new TestCluster('third')
     try {
@@ -31,8 +33,10 @@ test('two clusters live side by side; clashing names, networks and ports are ref
       expect(network.stderr).toMatch(
         /^network 10\.61\.0\.0\/25 overlaps 10\.61\.0\.0\/24 of .*: choose another, such as --cidr 10\.\d+\.0\.0\/24\n$/,
       )
-      const port = await third.talosctl('cluster', 'create', '--name', 'third', '-p', '38080:80')
-      expect(port.stderr).toBe('port 38080 of 0.0.0.0 is in use: expose another with --exposed-ports, or another address with --host-ip\n')
+      const port = await third.talosctl('cluster', 'create', '--name', 'third', '-p', `${exposed}:80`)
+      expect(port.stderr).toBe(
+        `port ${exposed} of 0.0.0.0 is in use: expose another with --exposed-ports, or another address with --host-ip\n`,
+      )
       expect(third.traces().mounts).toEqual([])
     } finally {
       third.close()
