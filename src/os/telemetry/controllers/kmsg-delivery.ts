@@ -1,23 +1,22 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
-import type { Machine } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { joinUrl } from '../../url.ts'
 import { DeliveryStatus } from '../resources/delivery-status.ts'
 import { KmsgLogConfig } from '../resources/kmsg-log-config.ts'
-import { deliver } from '../shipping/delivery.ts'
 import { Destinations, reportInterval } from '../shipping/destinations.ts'
 import { dropReporter } from '../shipping/drop-reporter.ts'
 import { endpointOf } from '../shipping/endpoint.ts'
 import { KernelFeed } from '../shipping/kernel-feed.ts'
-import { openCarrier } from '../shipping/open-carrier.ts'
+import { type ShippingDependencies, ship } from '../shipping/ship.ts'
 
-interface Dependencies extends Pick<Machine, 'log' | 'clock' | 'outbound'> {
-  readonly kernel: Pick<Kernel, 'kmsg' | 'time'> & { readonly socket: Pick<Kernel['socket'], 'unacknowledged'> }
+interface Dependencies extends ShippingDependencies {
+  readonly kernel: Pick<Kernel, 'kmsg' | 'time'> & ShippingDependencies['kernel']
 }
 
 /** Sends the kernel's log, from its oldest record on, to every destination. */
-export const deliverKernelLog = ({ kernel, outbound, log, clock }: Dependencies): Controller => {
+export const deliverKernelLog = (machine: Dependencies): Controller => {
+  const { kernel, log, clock } = machine
   const destinations = new Destinations(
     'kernel',
     clock,
@@ -33,15 +32,7 @@ export const deliverKernelLog = ({ kernel, outbound, log, clock }: Dependencies)
       destinations.retain(new Set(endpoints.map(({ url }) => url)))
       for (const endpoint of endpoints) {
         const destination = destinations.get(endpoint.url)
-        const context = {
-          open: openCarrier,
-          clock,
-          log,
-          outbound,
-          counts: destination.counts,
-          unacknowledged: kernel.socket.unacknowledged,
-        }
-        background(endpoint.url, (signal) => deliver(endpoint, destination.reader, context, signal))
+        background(endpoint.url, (signal) => ship(machine, endpoint, destination, signal))
         statuses.put(`kernel/${endpoint.url}`, destinations.status(destination))
       }
       if (endpoints.length > 0) wakeIn(reportInterval)

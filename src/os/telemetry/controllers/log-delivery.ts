@@ -1,26 +1,29 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
 import type { Machine } from '../../area.ts'
-import type { Kernel } from '../../kernel.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { DeliveryStatus } from '../resources/delivery-status.ts'
 import { LogDestination } from '../resources/log-destination.ts'
-import { deliver } from '../shipping/delivery.ts'
 import { Destinations, reportInterval } from '../shipping/destinations.ts'
 import { dropReporter } from '../shipping/drop-reporter.ts'
 import { endpointOf } from '../shipping/endpoint.ts'
 import { LogFeed } from '../shipping/log-feed.ts'
-import { openCarrier } from '../shipping/open-carrier.ts'
+import { type ShippingDependencies, ship } from '../shipping/ship.ts'
 
 /** Bytes of a datagram with some room for its headers: 65,507 are the most over IPv4. */
 const longestDatagram = 65_000
 
-interface Dependencies extends Pick<Machine, 'logFiles' | 'log' | 'clock' | 'outbound'> {
-  readonly kernel: { readonly socket: Pick<Kernel['socket'], 'unacknowledged'> }
+interface Dependencies extends ShippingDependencies, Pick<Machine, 'logFiles'> {
   readonly supervisor: { readonly logs: Machine['supervisor']['logs'] }
 }
 
 /** Sends the logs of all services, from the oldest line in memory on, to every destination. */
-export const deliverLogs = ({ supervisor: { logs }, logFiles, kernel, outbound, log, clock }: Dependencies): Controller => {
+export const deliverLogs = (machine: Dependencies): Controller => {
+  const {
+    supervisor: { logs },
+    logFiles,
+    log,
+    clock,
+  } = machine
   const tags = new Map<string, Readonly<Record<string, string>>>()
   const all = () => [...logs.entries(), ['kernel', logFiles.kernel] as const]
   const subscribe = (listener: () => void) => {
@@ -56,15 +59,7 @@ export const deliverLogs = ({ supervisor: { logs }, logFiles, kernel, outbound, 
         tags.set(id, spec.extraTags)
         const endpoint = endpointOf(spec.endpoint)
         const destination = destinations.get(id, endpoint.url)
-        const context = {
-          open: openCarrier,
-          clock,
-          log,
-          outbound,
-          counts: destination.counts,
-          unacknowledged: kernel.socket.unacknowledged,
-        }
-        background(id, (signal) => deliver(endpoint, destination.reader, context, signal))
+        background(id, (signal) => ship(machine, endpoint, destination, signal))
         statuses.put(`logs/${id}`, destinations.status(destination))
       }
       if (present.length > 0) wakeIn(reportInterval)

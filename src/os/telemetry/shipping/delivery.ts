@@ -5,8 +5,7 @@
  */
 import type { Clock } from '../../../cosi/clock.ts'
 import type { Logger } from '../../../cosi/log.ts'
-import { pause } from '../../../timing/pause.ts'
-import { messageOf } from '../../../wire/error-message.ts'
+import { countDelivered, keepAttempting } from './attempts.ts'
 import { type Carrier, type CarrierContext, type OpenCarrier, stallTimeout } from './carrier.ts'
 import type { DeliveryCounts } from './delivery-counts.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -45,21 +44,12 @@ interface Sent {
 /** Delivers until the signal. Never rejects. */
 export async function deliver(endpoint: Endpoint, feed: Feed, context: DeliveryContext, signal: AbortSignal): Promise<void> {
   const { counts, log, timing: { firstDelay, longestDelay } = usual } = context
-  let delay = 0
-  while (!signal.aborted) {
-    const before = counts.sent
-    try {
-      const carrier = await context.open(endpoint, context, signal)
-      counts.connected()
-      await new Connection(carrier, context).run(feed, signal)
-    } catch (error) {
-      if (signal.aborted) return
-      if (counts.failed(messageOf(error))) log.warn('delivery failed, retrying', { destination: endpoint.url, error })
-    }
-    // A receiver that took something is tried again soon.
-    delay = counts.sent > before ? firstDelay : Math.min(longestDelay, Math.max(firstDelay, delay * 2))
-    await pause(delay, signal)
+  const attempt = async () => {
+    const carrier = await context.open(endpoint, context, signal)
+    counts.connected()
+    await new Connection(carrier, context).run(feed, signal)
   }
+  await keepAttempting(attempt, { counts, log, firstDelay, longestDelay }, signal)
 }
 
 /** One connection, from its start to its loss. */
@@ -111,7 +101,7 @@ class Connection {
   }
 
   #settle(): void {
-    const { clock, counts, log, timing: { settleTime } = usual } = this.#context
+    const { clock, timing: { settleTime } = usual } = this.#context
     const now = clock.elapsed()
     const acknowledged = this.#carrier.acknowledged()
     if (acknowledged > this.#progress.acknowledged || acknowledged >= (this.#sent.at(-1)?.mark ?? 0))
@@ -124,10 +114,9 @@ class Connection {
       sent.acknowledgedAt ??= now
       if (now - sent.acknowledgedAt < settleTime) continue
       sent.batch.delivered()
-      counts.deliver(sent.batch.texts.length)
+      countDelivered(sent.batch.texts.length, this.#context)
       done++
     }
     this.#sent.splice(0, done)
-    if (done > 0 && counts.recovered()) log.info('delivery resumed', { destination: counts.destination, dropped: counts.dropped })
   }
 }

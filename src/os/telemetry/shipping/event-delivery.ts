@@ -1,10 +1,9 @@
 /** Publishes events to a sink over gRPC, one call after another, in order. Each sink has a position of its own. */
 import { packAny } from '../../../rpc/client/any.ts'
 import { type Channel, connect } from '../../../rpc/client/channel.ts'
-import { pause } from '../../../timing/pause.ts'
-import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import type { Events, MachineEvent } from '../../runtime/events.ts'
+import { countDelivered, keepAttempting } from './attempts.ts'
 import type { DeliveryCounts } from './delivery-counts.ts'
 
 const firstDelay = 500
@@ -40,10 +39,7 @@ interface EventContext extends Pick<Machine, 'log' | 'outbound'> {
 /** Publishes until the signal. Never rejects. */
 export async function deliverEvents(address: string, position: EventPosition, context: EventContext, signal: AbortSignal): Promise<void> {
   const { counts, log } = context
-  const first = context.firstDelay ?? firstDelay
-  let delay = 0
-  while (!signal.aborted) {
-    const before = counts.sent
+  const attempt = async () => {
     let channel: Channel | undefined
     try {
       channel = connect(context.outbound.target(address, { plain: true }))
@@ -52,18 +48,13 @@ export async function deliverEvents(address: string, position: EventPosition, co
         if (missed > 0) counts.drop(missed, 'records')
         position.next = next
         if (!counts.isConnected) counts.connected()
-        counts.deliver(1)
-        if (counts.recovered()) log.info('delivery resumed', { destination: address, dropped: counts.dropped })
+        countDelivered(1, context)
       }
-    } catch (error) {
-      if (signal.aborted) return
-      if (counts.failed(messageOf(error))) log.warn('delivery failed, retrying', { destination: address, error })
     } finally {
       channel?.close()
     }
-    delay = counts.sent > before ? first : Math.min(longestDelay, Math.max(first, delay * 2))
-    await pause(delay, signal)
   }
+  await keepAttempting(attempt, { counts, log, firstDelay: context.firstDelay ?? firstDelay, longestDelay }, signal)
 }
 
 async function publish(channel: Channel, { id, type, payload, actorId }: MachineEvent, signal: AbortSignal): Promise<void> {
