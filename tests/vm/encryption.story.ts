@@ -79,15 +79,7 @@ test.skipIf(done('installed'))(
       'whole.yaml',
       '[{ slot: 0, static: { passphrase: first } }, { slot: 1, nodeID: {}, lockToState: true }]',
     )
-    await machine.until(
-      'the configuration is taken',
-      async () => {
-        const { code, stderr } = await machine.insecurely('apply-config', '--file', file)
-        if (code !== 0) throw new Error(stderr)
-        return true
-      },
-      5 * minutes,
-    )
+    await machine.takes(file, 5 * minutes)
     await machine.shows(/sequence=install phase=stopEverything /, 25 * minutes)
     machine.forget()
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)

@@ -211,6 +211,19 @@ export class TestMachine {
     return talosctl(['--nodes', `127.0.0.1:${this.port}`, ...args, '--insecure'])
   }
 
+  /** Applies a configuration in maintenance, again until it is taken. */
+  async takes(file: string, deadline: number): Promise<void> {
+    await this.until(
+      'the configuration is taken',
+      async () => {
+        const { code, stderr } = await this.insecurely('apply-config', '--file', file)
+        if (code !== 0) throw new Error(stderr)
+        return true
+      },
+      deadline,
+    )
+  }
+
   /** Waits until the machine has gone off by itself. */
   async off(deadline: number): Promise<void> {
     const late = Bun.sleep(deadline).then(() => {

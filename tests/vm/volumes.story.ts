@@ -93,15 +93,7 @@ async function applyFirst(): Promise<void> {
   await machine.shows(/service=apid .*"Health check successful"/, 15 * minutes)
   await oneNode(folder, '--install-disk', '/dev/vda')
   const file = await configuration('whole.yaml', 'ephemeral', 'data', 'ext', 'ceph', 'spare', 'old')
-  await machine.until(
-    'the configuration is taken',
-    async () => {
-      const { code, stderr } = await machine.insecurely('apply-config', '--file', file)
-      if (code !== 0) throw new Error(stderr)
-      return true
-    },
-    5 * minutes,
-  )
+  await machine.takes(file, 5 * minutes)
 }
 
 test.skipIf(done('installed'))(
