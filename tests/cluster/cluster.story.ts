@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { unitPath } from '../../src/programs/talosctl/cluster/host/unit.ts'
-import type { CommandResult } from '../support/command-result.ts'
+import { type CommandResult, finished } from '../support/command-result.ts'
 import { crashHost } from '../support/host-crash.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 import type { Traces } from './host.ts'
@@ -209,8 +209,7 @@ async function startUnit(): Promise<CommandResult> {
   const line = /^ExecStart=@(.*)$/m.exec(readFileSync(unitPath(cluster.record()), 'utf8'))?.[1] ?? ''
   const [file = '', argv0 = '', ...args] = line.split(' ')
   const child = Bun.spawn([file, ...args], { argv0, cwd: '/', env: { PATH: '/usr/sbin:/usr/bin' }, stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  return { code, stdout, stderr }
+  return finished(child)
 }
 
 /** The address of a node. */

@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import type { ClusterRecord } from '../../src/programs/node-supervisor/layout.ts'
 import { own, storyFolder } from '../support/abandoned-clusters.ts'
-import type { CommandResult } from '../support/command-result.ts'
+import { type CommandResult, finished } from '../support/command-result.ts'
 import { type Traces, traces } from './host.ts'
 
 const repository = join(import.meta.dir, '..', '..')
@@ -49,8 +49,7 @@ export class TestCluster {
   /** Runs talosctl to its end. */
   async talosctl(...args: string[]): Promise<CommandResult> {
     const child = this.start(...args)
-    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-    return { code, stdout, stderr }
+    return finished(child)
   }
 
   /** Runs a command on one node, whose address goes behind the command's name. */
@@ -95,8 +94,7 @@ export class TestCluster {
       stdout: 'pipe',
       stderr: 'pipe',
     })
-    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-    return { code, stdout, stderr }
+    return finished(child)
   }
 
   /** The output of kubectl as an object. */
@@ -144,8 +142,7 @@ export class TestCluster {
       stdout: 'pipe',
       stderr: 'pipe',
     })
-    const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-    return { code, stdout, stderr }
+    return finished(child)
   }
 
   /** The addresses that a name server gives for a name, queried from the network of a process. Rejects when there are none. */

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { succeeded, type TestCluster } from '../cluster/cluster.ts'
-import type { CommandResult } from '../support/command-result.ts'
+import { type CommandResult, finished } from '../support/command-result.ts'
 
 const repository = join(import.meta.dir, '..', '..')
 /** etcd accepts this many operations in one transaction. */
@@ -21,8 +21,7 @@ export interface StoredKey {
 /** Runs a program to its end. */
 export async function run(argv: readonly string[], { cwd = repository, input = '' } = {}): Promise<CommandResult> {
   const child = Bun.spawn([...argv], { cwd, stdin: Buffer.from(input), stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  return { code, stdout, stderr }
+  return finished(child)
 }
 
 /** Builds a tool of a Go module that is pinned in the tests. */

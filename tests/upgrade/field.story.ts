@@ -7,6 +7,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { succeeded } from '../cluster/cluster.ts'
 import { buildTalosctl } from '../interop/client.ts'
+import { finished } from '../support/command-result.ts'
 import { figure } from '../support/figures.ts'
 import { inside, keptEveryWrite, OlderCluster, previous, seconds } from './older-cluster.ts'
 
@@ -32,8 +33,7 @@ async function upgraded(name: string, what: string): Promise<string> {
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  succeeded({ code, stdout, stderr })
+  const { stdout, stderr } = succeeded(await finished(child))
   figure(story, `the official client, ${what}`, seconds(performance.now() - began))
   await keptEveryWrite(story, `during it, ${what}`, client)
   expect(await cluster.running()).toEqual(cluster.all(inside.version))

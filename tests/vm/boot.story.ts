@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { finished } from '../support/command-result.ts'
 import { TestMachine } from './machine.ts'
 
 const dist = join(import.meta.dir, '../../dist')
@@ -18,8 +19,7 @@ afterAll(() => machine.unplug())
 
 async function talosctl(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = Bun.spawn([join(dist, 'talosctl'), '--nodes', `127.0.0.1:${machine.port}`, ...args], { stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  return { code: await child.exited, stdout, stderr }
+  return finished(child)
 }
 
 let fingerprint = ''

@@ -12,7 +12,7 @@ import {
   qemuArguments,
   type VirtualMachine,
 } from '../../src/programs/node-supervisor/machine/qemu-arguments.ts'
-import type { CommandResult } from '../support/command-result.ts'
+import { type CommandResult, finished } from '../support/command-result.ts'
 import { freePort } from '../support/free-port.ts'
 
 /** What `./mkimage.sh` has made. */
@@ -248,8 +248,7 @@ export async function talosctl(args: readonly string[], env: Record<string, stri
     timeout,
     env: { ...process.env, ...env },
   })
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  return { code: await child.exited, stdout, stderr }
+  return finished(child)
 }
 
 /** Seconds after power-on, by the kernel's clock, at which a line was written. */

@@ -27,6 +27,7 @@ import { stateMethods } from '../../../src/rpc/server/state.ts'
 import { authority, clientCertificate, identityOf } from '../../programs/apid/nodes.ts'
 import type { Outcome } from '../../programs/talosctl/peer.ts'
 import { sampleMethods } from '../../programs/talosctl/sample-methods.ts'
+import { finished } from '../../support/command-result.ts'
 import { freePort } from '../../support/free-port.ts'
 import { buildTalosctl, talosconfig } from '../client.ts'
 
@@ -111,8 +112,7 @@ async function spawned(words: readonly string[], { on, config = admin, editor }:
     ...(editor && { EDITOR: editor }),
   }
   const child = Bun.spawn([...words, ...flags], { cwd: folder, env, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  return { code, stdout, stderr }
+  return finished(child)
 }
 
 interface Where {

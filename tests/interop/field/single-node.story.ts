@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { eventually, succeeded, TestCluster } from '../../cluster/cluster.ts'
-import type { CommandResult } from '../../support/command-result.ts'
+import { type CommandResult, finished } from '../../support/command-result.ts'
 import { buildTalosctl } from '../client.ts'
 
 setDefaultTimeout(300_000)
@@ -31,9 +31,9 @@ async function field(...args: string[]): Promise<CommandResult> {
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited])
-  expect(stderr).not.toContain('goroutine')
-  return { code, stdout, stderr }
+  const result = await finished(child)
+  expect(result.stderr).not.toContain('goroutine')
+  return result
 }
 
 test('a node restarts, and the client sees that it did', async () => {
