@@ -5,7 +5,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
 import { EncryptedVolumes, type Opened } from '../encryption/encrypted-volumes.ts'
-import type { KeySources } from '../encryption/passphrase.ts'
+import type { Encryption, KeySources } from '../encryption/passphrase.ts'
 import { plainState, writeStateRecord } from '../encryption/state-record.ts'
 import { metaTags } from '../meta/meta.ts'
 import { fileSystemName } from '../resources/file-system.ts'
@@ -17,6 +17,7 @@ import { type Config, type Found, locate, pickDisks } from './view.ts'
 
 type Status = SpecOf<typeof VolumeStatus>
 type Located = Found['volumes'][number]
+type EncryptedConfig = Config & { readonly encryption: Encryption }
 
 /** Inputs of a volume's step. */
 export interface Turn {
@@ -83,7 +84,7 @@ export class Settling {
     if (!inUse) return locatedStatus(config, located, 'located')
     await this.#grow(id, config, located)
     if (id === 'STATE') await this.#recordState(config)
-    if (config.encryption) return this.#settleEncrypted(id, config, located, turn.sources ?? {})
+    if (isEncrypted(config)) return this.#settleEncrypted(id, config, located, turn.sources ?? {})
     const { dev_path: path, uuid = '', partition_uuid: partition = '', name } = located.spec
     const made = await this.#prepare(id, config, path, `${path} ${uuid} ${partition}`)
     if (made === name) return locatedStatus(config, located, 'ready')
@@ -93,9 +94,8 @@ export class Settling {
   }
 
   /** Opens an encrypted volume and prepares the file system in it. A new header must be probed before it is used. */
-  async #settleEncrypted(id: string, config: Config, located: Located, sources: KeySources): Promise<Status> {
+  async #settleEncrypted(id: string, config: EncryptedConfig, located: Located, sources: KeySources): Promise<Status> {
     const { encryption } = config
-    if (!encryption) return waiting(config)
     const { dev_path: path, name } = located.spec
     const opened = await this.#encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config) })
     const inside = await this.#prepare(id, config, opened.device, `${opened.device} ${opened.uuid}`)
@@ -152,6 +152,8 @@ export class Settling {
 /** Whether the configuration describes a volume. STATE is opened from META before there is one. */
 const isDeclared = (id: string, { provisioning }: Config): boolean => id !== 'STATE' || provisioning.partitionSpec !== undefined
 
+const isEncrypted = (config: Config): config is EncryptedConfig => config.encryption !== undefined
+
 /** The status of a volume before it is located. */
 export const waiting = ({ type, parentId, mount, symlink }: Config): Status => ({
   phase: 'waiting',
@@ -177,18 +179,23 @@ function locatedStatus(config: Config, { spec }: Located, phase: 'located' | 'pr
   }
 }
 
-function encryptedStatus(config: Config, located: Located, phase: 'prepared' | 'ready', opened: Opened & { inside: string }): Status {
+function encryptedStatus(
+  config: EncryptedConfig,
+  located: Located,
+  phase: 'prepared' | 'ready',
+  opened: Opened & { inside: string },
+): Status {
   const { encryption } = config
   const { filesystem: _, ...status } = locatedStatus(config, located, phase)
-  const used = encryption?.keys.find(({ slot }) => slot === opened.slot)
+  const used = encryption.keys.find(({ slot }) => slot === opened.slot)
   return {
     ...status,
     mountLocation: opened.device,
     uuid: opened.uuid,
     ...(opened.inside && { filesystem: fileSystemName(shownName(opened.inside)) }),
-    encryptionProvider: encryption?.provider,
+    encryptionProvider: encryption.provider,
     encryptionSlot: opened.slot,
-    configuredEncryptionKeys: [...new Set(encryption?.keys.map(({ type }) => type))].sort(),
+    configuredEncryptionKeys: [...new Set(encryption.keys.map(({ type }) => type))].sort(),
     ...(used?.lockToState && { encryptionLockedToState: true }),
     ...(opened.failedSyncs.length > 0 && { encryptionFailedSyncs: [...opened.failedSyncs] }),
   }
