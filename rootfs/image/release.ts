@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
+import { encryptionProviders } from '../../src/wire/luks2/metadata.ts'
 import { hashFile } from '../build/cache.ts'
 import type { Grub } from './grub.ts'
 import { makeGrub } from './grub.ts'
@@ -82,6 +83,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
     kubernetes: `v${kubernetes}`,
     kernel: starters.kernel.release,
     rootHash: verity.rootHash,
+    encryption: [...encryptionProviders],
     files: files.map(({ name, size, sha256 }) => ({ name, size, sha256 })),
   })
   put('manifest', manifest)

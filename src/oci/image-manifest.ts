@@ -23,6 +23,8 @@ export interface ImageManifest {
   kernel: string
   /** Root hash of the tree over `root.sqsh`, in hex. */
   rootHash: string
+  /** Kinds of encrypted volumes that it opens, as in `luks2`; absent from releases that do not declare any. */
+  encryption?: readonly string[]
   files: ManifestFile[]
 }
 
@@ -39,6 +41,7 @@ type Key = keyof typeof keys
 /** Formats a manifest. */
 export function formatManifest(manifest: ImageManifest): string {
   const head = Object.entries(keys).map(([key, field]) => `${key} ${manifest[field]}\n`)
+  if (manifest.encryption?.length) head.push(`encryption ${manifest.encryption.join(' ')}\n`)
   return [...head, ...manifest.files.map(({ name, size, sha256 }) => `file ${name} ${size} ${sha256}\n`)].join('')
 }
 
@@ -62,9 +65,16 @@ export function parseManifest(text: string): ImageManifest {
     return present
   }
   const fields = Object.entries(keys).map(([key, field]) => [field, value(key as Key)])
-  const manifest = { ...(Object.fromEntries(fields) as Omit<ImageManifest, 'files'>), files }
+  const encryption = parseKinds(found.get('encryption'))
+  const manifest = { ...(Object.fromEntries(fields) as Omit<ImageManifest, 'files'>), ...(encryption && { encryption }), files }
   if (!/^[0-9a-f]{64}$/.test(manifest.rootHash)) throw new ManifestError('image manifest: "root-hash" is not a SHA-256 in hex')
   return manifest
+}
+
+/** Words of lower-case letters and digits, separated by spaces; undefined if there is none. */
+export function parseKinds(text: string | undefined): readonly string[] | undefined {
+  const kinds = text?.split(' ').filter((word) => /^[a-z][a-z0-9]{0,15}$/.test(word)) ?? []
+  return kinds.length > 0 ? kinds : undefined
 }
 
 function fileOf(line: string, values: readonly string[]): ManifestFile {

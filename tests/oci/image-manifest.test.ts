@@ -24,6 +24,14 @@ test('a formatted manifest parses to the same value', () => {
   expect(parseManifest(`${formatManifest(manifest)}later something new\n`)).toEqual(manifest)
 })
 
+test('a release declares what encrypted volumes it opens', () => {
+  const declared = { ...manifest, encryption: ['luks2'] }
+  expect(formatManifest(declared)).toContain('\nencryption luks2\nfile ')
+  expect(parseManifest(formatManifest(declared))).toEqual(declared)
+  expect(parseManifest(`${formatManifest(manifest)}encryption ../x  \n`)).toEqual(manifest)
+  expect(parseManifest(`${formatManifest(manifest)}encryption luks2 luks3\n`).encryption).toEqual(['luks2', 'luks3'])
+})
+
 test('a signed manifest is accepted, a modified one and one of another key are not', () => {
   expect(checkManifest(bytes, signature, `${key}\n`)).toEqual(manifest)
   const changed = Buffer.from(bytes)

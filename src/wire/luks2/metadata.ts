@@ -7,6 +7,9 @@ import { DecodeError } from '../decode-error.ts'
 import { argonTypes } from './derive.ts'
 import { splitHashes } from './split.ts'
 
+/** What encrypts volumes. A release declares it, so that no node goes back to one that would not open its disks. */
+export const encryptionProviders = ['luks2'] as const
+
 /** Ciphers by their name in dm-crypt, with the sizes of their keys in bytes; the first is the default. */
 export const ciphers = {
   'aes-xts-plain64': [64, 32],

@@ -17,7 +17,7 @@ import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { performanceOptions } from '../../../wire/luks2/crypt-table.ts'
-import { type Cipher, ciphers, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
+import { type Cipher, ciphers, encryptionProviders, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
 import { expressionProblem } from './expression.ts'
 
 /** Location and size of a volume. */
@@ -36,7 +36,7 @@ export const noSuchKey = 'this kind of key is not supported yet, use "static" or
 
 /** Encryption of a volume and its keys. */
 export const encryption = section({
-  provider: described(oneOf('luks2'), 'How it is encrypted: luks2.'),
+  provider: described(oneOf(...encryptionProviders), 'How it is encrypted: luks2.'),
   keys: described(
     listOf(
       section({

@@ -112,12 +112,13 @@ export async function verifyFiles(release: Release, names: readonly string[], re
 /** A release in the form a slot takes. */
 export async function slotRelease(release: Release, parameters: readonly string[] = []): Promise<SlotRelease> {
   const own = Buffer.from(await whole(release.open('cmdline'))).toString('utf8')
-  const { version, rootHash, files } = release.manifest
+  const { version, rootHash, encryption, files } = release.manifest
   const sums = new Map(files.map(({ name, sha256 }) => [name, sha256]))
   return {
     version,
     rootHash,
     image: release.image,
+    ...(encryption && { encryption }),
     commandLine: mergeParameters(own, parameters),
     size: release.size,
     sha256: (name) => sums.get(name) ?? '',

@@ -3,6 +3,7 @@
  * contains the boot counters, `NAME+LEFT-DONE.conf`; systemd-boot renames the file at every boot. Our entries are written once
  * and never changed: a later one has a higher generation and takes precedence.
  */
+import { parseKinds } from '../../../oci/image-manifest.ts'
 import type { Slot, SlotContent } from './slot.ts'
 
 /** A parsed boot entry. */
@@ -39,7 +40,8 @@ export function formatEntryName({ generation, slot, left, done }: EntryName): st
 }
 
 /** The text of an entry. The parameters apply only without Secure Boot; with it the kernel uses its embedded ones. */
-export function formatEntry({ generation, slot, kernel, version, rootHash, image }: Omit<BootEntry, 'file'>, commandLine: string): string {
+export function formatEntry(entry: Omit<BootEntry, 'file'>, commandLine: string): string {
+  const { generation, slot, kernel, version, rootHash, image, encryption } = entry
   return [
     `title Ichor ${version} (slot ${slot.toUpperCase()})`,
     'sort-key ichor',
@@ -48,6 +50,7 @@ export function formatEntry({ generation, slot, kernel, version, rootHash, image
     `options ${commandLine}`,
     `# release ${version}`,
     `# root ${rootHash}`,
+    ...(encryption ? [`# encryption ${encryption.join(' ')}`] : []),
     `# image ${image}`,
     '',
   ].join('\n')
@@ -68,7 +71,8 @@ export function parseEntry(file: string, text: string): (BootEntry & { commandLi
   const image = value('# image')
   if (!name || !kernel || !version || !rootHash || !/^[0-9a-f]{64}$/.test(rootHash) || !image || !/^[0-9a-f]{16}$/.test(image))
     return undefined
-  return { ...name, file, kernel, version, rootHash, image, commandLine: value('options') ?? '' }
+  const encryption = parseKinds(value('# encryption'))
+  return { ...name, file, kernel, version, rootHash, image, ...(encryption && { encryption }), commandLine: value('options') ?? '' }
 }
 
 /** The order in which systemd-boot tries entries: newest first, exhausted ones last. */

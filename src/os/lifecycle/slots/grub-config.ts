@@ -1,4 +1,5 @@
 /** GRUB configuration: a constant main file, and one file per slot with the slot's kernel and parameters. */
+import { parseKinds } from '../../../oci/image-manifest.ts'
 import { type Slot, type SlotContent, trialStarts } from './slot.ts'
 
 /** The directory on the BOOT partition that GRUB's core reads. */
@@ -39,11 +40,12 @@ menuentry "Wipe STATE and EPHEMERAL, start in maintenance" --id reset {
 }
 
 /** The configuration of a slot. */
-export function slotConfig(slot: Slot, { version, rootHash, image }: SlotContent, commandLine: string): string {
+export function slotConfig(slot: Slot, { version, rootHash, image, encryption }: SlotContent, commandLine: string): string {
   return [
     `# release ${version}`,
     `# root ${rootHash}`,
     `# image ${image}`,
+    ...(encryption ? [`# encryption ${encryption.join(' ')}`] : []),
     `linux ($root)/${slot}/vmlinuz ${commandLine.split(/\s+/).filter(Boolean).map(quoted).join(' ')} $more`,
     `initrd ($root)/${slot}/initramfs.xz`,
     '',
@@ -55,7 +57,10 @@ export function parseSlotConfig(text: string): SlotContent | undefined {
   const version = /^# release (.+)$/m.exec(text)?.[1]
   const rootHash = /^# root ([0-9a-f]{64})$/m.exec(text)?.[1]
   const image = /^# image ([0-9a-f]{16})$/m.exec(text)?.[1]
-  return version && rootHash && image && /^initrd .+\n$/m.test(text) ? { version, rootHash, image } : undefined
+  const encryption = parseKinds(/^# encryption (.+)$/m.exec(text)?.[1])
+  return version && rootHash && image && /^initrd .+\n$/m.test(text)
+    ? { version, rootHash, image, ...(encryption && { encryption }) }
+    : undefined
 }
 
 /** Quotes a word for GRUB. */

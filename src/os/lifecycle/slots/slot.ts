@@ -21,6 +21,8 @@ export interface SlotContent {
   readonly rootHash: string
   /** First 16 digits of the manifest's SHA-256: distinguishes two images of one version. */
   readonly image: string
+  /** Kinds of encrypted volumes that the release declares to open. */
+  readonly encryption?: readonly string[]
 }
 
 /** The state of the boot loader. */

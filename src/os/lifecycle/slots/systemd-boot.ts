@@ -41,7 +41,7 @@ export class SystemdBoot implements BootLoader {
     const newest = found.toSorted((a, b) => b.generation - a.generation)
     const good = newest.find(({ left }) => left === undefined)
     const slots: Partial<Record<Slot, SlotContent>> = {}
-    for (const { slot, version, rootHash, image } of newest) slots[slot] ??= { version, rootHash, image }
+    for (const entry of newest) slots[entry.slot] ??= contentOf(entry)
     const trial = newest[0]?.left === undefined ? undefined : { slot: newest[0].slot, left: newest[0].left }
     return { slots, ...(good && { good: good.slot }), ...(trial && { trial }), ...(next && { next: next.slot }) }
   }
@@ -80,10 +80,9 @@ export class SystemdBoot implements BootLoader {
     await this.#volume.mkdirAll('/ichor')
     await putByContent(this.#volume, kernel, release, 'vmlinuz.efi')
     await putByContent(this.#volume, rootFile(release.rootHash), release, 'root.sqsh')
-    const { version, rootHash, image, commandLine } = release
-    const entry = { version, rootHash, image, kernel, slot, generation: 0 }
+    const entry = { ...contentOf(release), kernel, slot, generation: 0 }
     await this.#volume.mkdirAll('/loader')
-    await this.#volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(commandLine, slot))))
+    await this.#volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(release.commandLine, slot))))
   }
 
   async try(slot: Slot): Promise<void> {
@@ -125,8 +124,7 @@ export class SystemdBoot implements BootLoader {
       (await this.#written(slot)) ?? found.filter((entry) => entry.slot === slot).toSorted((a, b) => b.generation - a.generation)[0]
     if (!content) throw emptySlot(slot)
     const generation = Math.max(0, ...(await generations(this.#volume))) + 1
-    const { version, rootHash, image, kernel } = content
-    const entry = { version, rootHash, image, kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
+    const entry = { ...contentOf(content), kernel: content.kernel, generation, slot, ...(left !== undefined && { left, done: 0 }) }
     await this.#volume.mkdirAll(entries)
     await this.#volume.create(`${entries}/${formatEntryName(entry)}`, Buffer.from(formatEntry(entry, content.commandLine)))
     // A good entry replaces all others of its slot; one on trial keeps the last good one.
@@ -135,6 +133,11 @@ export class SystemdBoot implements BootLoader {
     await this.#volume.remove(writtenFile(slot))
   }
 }
+
+const contentOf = ({ version, rootHash, image, encryption }: SlotContent): SlotContent => ({
+  ...{ version, rootHash, image },
+  ...(encryption && { encryption }),
+})
 
 function kernelFile(release: SlotRelease): string {
   return `${kernels}/${release.sha256('vmlinuz.efi').slice(0, 16)}.efi`

@@ -5,6 +5,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { isRegistered } from '../../k8s/public.ts'
 import { installSettings } from '../install/install-system.ts'
 import { ownParameters } from '../install/layout.ts'
+import { cannotOpen } from '../release/encryption.ts'
 import { tooOld } from '../release/floor.ts'
 import { filesFor, mergeParameters, type Release, slotRelease } from '../release/release.ts'
 import type { BootState, Slot } from '../slots/slot.ts'
@@ -70,6 +71,8 @@ export async function planUpgrade(
   const old = tooOld(machine, version, { trusted })
   if (old && trusted) findings.push(against('release', `${old}: use --force to install it anyway`))
   else if (old) findings.push({ subject: 'release', text: old, verdict: 'refused' })
+  const unopened = cannotOpen(machine, release.manifest.encryption)
+  if (unopened) findings.push(against('encryption', `${version}: ${unopened}: use --force to try it anyway`))
   const failed = failuresOf(machine).find(({ image }) => image === release.image)
   if (failed) findings.push(against('history', `it failed on this node at ${failed.at}: ${failed.why}`))
   const parameters = ownParameters(

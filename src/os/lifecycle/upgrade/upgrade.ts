@@ -3,6 +3,7 @@ import type { StatusName } from '../../../rpc/status.ts'
 import { apiStatus } from '../../../wire/api-status.ts'
 import { NodeStatus } from '../../k8s/resources/node.ts'
 import { Nodename } from '../../k8s/resources/nodename.ts'
+import { cannotOpen } from '../release/encryption.ts'
 import { findRelease, forgetRelease } from '../release/find-release.ts'
 import { filesFor, type Release, slotRelease, verifyFiles } from '../release/release.ts'
 import { withBootLoader } from '../slots/boot-disk.ts'
@@ -138,6 +139,11 @@ export async function beginRollback(machine: Upgrading): Promise<{ slot: Slot; v
       await loader.giveUp()
       await recordTrial(machine, undefined)
     } else {
+      const unopened = cannotOpen(machine, content.encryption)
+      if (unopened)
+        throw new UpgradeRefused(
+          `slot ${slot.toUpperCase()} holds ${content.version}: ${unopened}; wipe them first, or name an image with "upgrade --force"`,
+        )
       await recordTrial(machine, { ...standing(machine), slot, version: content.version, image: content.image })
       await loader.try(slot)
     }

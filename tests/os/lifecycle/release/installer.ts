@@ -17,7 +17,11 @@ type Key = ReturnType<typeof signingKey>
 const sha256 = (bytes: Uint8Array | string) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 
 /** The files of a small release by name, signed. */
-export function releaseFiles(version: string, key: Key, { arch = 'amd64', size = 5000, kubernetes = 'v1.36.3' } = {}): Map<string, Buffer> {
+export function releaseFiles(
+  version: string,
+  key: Key,
+  { arch = 'amd64', size = 5000, kubernetes = 'v1.36.3', encryption = [] as readonly string[] } = {},
+): Map<string, Buffer> {
   const names = ['vmlinuz', 'initramfs.xz', 'vmlinuz.efi', 'systemd-boot.efi', 'root.sqsh', 'grub/core.img']
   const files = new Map(names.map((name) => [name, Buffer.alloc(size, `${name} ${version};`)]))
   files.set('grub/boot.img', Buffer.alloc(512, 'b'))
@@ -28,6 +32,7 @@ export function releaseFiles(version: string, key: Key, { arch = 'amd64', size =
     kubernetes,
     kernel: '6.1.0-test',
     rootHash: sha256(`root ${version}`),
+    encryption,
     files: [...files].map(([name, bytes]) => ({ name, size: bytes.length, sha256: sha256(bytes) })),
   })
   files.set('manifest', Buffer.from(manifest))

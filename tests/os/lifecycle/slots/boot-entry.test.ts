@@ -31,7 +31,7 @@ test('the newest entry that is not exhausted boots first', () => {
   expect(order.map(({ generation }) => generation)).toEqual([4, 3, 5])
 })
 
-test('entries round-trip, and truncated ones are ignored', () => {
+test.each([{}, { encryption: ['luks2'] }])('entries round-trip, and truncated ones are ignored (%j)', (declared) => {
   const entry = {
     generation: 2,
     slot: 'b' as const,
@@ -41,6 +41,7 @@ test('entries round-trip, and truncated ones are ignored', () => {
     version: 'v1.13.1',
     rootHash: 'ab'.repeat(32),
     image: '0123456789abcdef',
+    ...declared,
   }
   const text = formatEntry(entry, 'console=ttyS0 pti=on')
   const file = formatEntryName(entry)

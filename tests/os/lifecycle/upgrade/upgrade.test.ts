@@ -7,8 +7,10 @@ import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/fs/files.ts'
 import { Meta } from '../../../../src/os/block/meta/meta.ts'
+import { DiscoveredVolume } from '../../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
 import { SystemDisk } from '../../../../src/os/block/resources/system-disk.ts'
+import { VolumeStatus } from '../../../../src/os/block/resources/volume-status.ts'
 import { releaseMethods } from '../../../../src/os/lifecycle/api/release.ts'
 import { installOn } from '../../../../src/os/lifecycle/install/install-system.ts'
 import { floorOf } from '../../../../src/os/lifecycle/release/floor.ts'
@@ -190,6 +192,36 @@ describe.each([
       'v1.12.9 is older than v1.13.0, the running release',
     )
     expect(await here.upgrade(releaseFiles('v1.12.9', key))).toBe('b')
+  })
+
+  test('a node with encrypted volumes takes no release that does not declare to open them, neither forwards nor back', async () => {
+    const here = await installed(uefi)
+    await here.upgrade(releaseFiles('v1.13.1', key, { encryption: ['luks2'] }))
+    await here.start()
+    expect(await here.watch()).toBe('good')
+    here.store.put(VolumeStatus, 'EPHEMERAL', { phase: 'ready', type: 'partition', encryptionProvider: 'luks2' })
+    const why = 'it does not declare that it opens encrypted volumes, and EPHEMERAL is encrypted'
+    await expect(beginRollback(here.machine)).rejects.toThrow(`slot A holds v1.13.0: ${why}`)
+    await expect(here.upgrade(releaseFiles('v1.13.2', key))).rejects.toThrow(`encryption: v1.13.2: ${why}`)
+    expect([trialOf(here.machine), (await here.state()).next]).toEqual([undefined, 'b'])
+
+    expect(await here.upgrade(releaseFiles('v1.13.2', key, { encryption: ['luks2'] }))).toBe('a')
+    await here.start()
+    expect(await here.watch()).toBe('good')
+    expect(await beginRollback(here.machine)).toEqual({ slot: 'b', version: 'v1.13.1' })
+  })
+
+  test('a volume that is locked counts as encrypted, and an administrator may force the release', async () => {
+    const here = await installed(uefi)
+    const [dev_path, size] = ['/dev/vda3', 1 << 20]
+    here.store.put(VolumeStatus, 'STATE', { phase: 'failed', type: 'partition', location: dev_path })
+    const found = { type: 'partition', device_path: '', offset: 0, size, pretty_size: '1 MiB', name: 'luks' }
+    here.store.put(DiscoveredVolume, 'vda3', { dev_path, ...found })
+    await expect(here.upgrade(releaseFiles('v1.13.1', key))).rejects.toThrow('and STATE is encrypted: use --force')
+    expect(await here.upgrade(releaseFiles('v1.13.1', key), { force: true })).toBe('b')
+    await here.start()
+    // The release that opened the volumes until now is the one to return to.
+    expect(await beginRollback(here.machine)).toEqual({ slot: 'a', version: 'v1.13.0' })
   })
 
   test('the methods of the API trust administrators alone', async () => {
