@@ -14,7 +14,9 @@ import { OtherContent, otherContent } from '../volumes/prepare.ts'
 import { measureCost } from './cost.ts'
 import { closeMapping, openMapping } from './mapping.ts'
 import { capacityOf, formatOf } from './parameters.ts'
-import { type Encryption, type EncryptionKey, KeyError, type KeySources, passphraseOf } from './passphrase.ts'
+import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, passphraseOf } from './passphrase.ts'
+import { fits, type KeyUse, type SealedKinds } from './sealed-kind.ts'
+import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
 
 /** An open volume. */
 export interface Opened {
@@ -42,26 +44,20 @@ interface Held extends Opened {
   readonly as: string
 }
 
-interface Unlocked {
-  readonly header: Header
-  readonly volumeKey: Uint8Array
-  readonly slot: number
-  readonly key: EncryptionKey
-}
-
-/** Milliseconds after which no further key is tried. */
-const unlockLimit = 60_000
-
 const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
 
 /** The encrypted volumes of a machine. */
 export class EncryptedVolumes {
   readonly #held = new Map<string, Held>()
-  /** Headers that no configured key opened: deriving keys again would have the same result. */
-  readonly #refused = new Map<string, { as: string; error: KeyError }>()
+  readonly #unlocker: Unlocker
   #cost: Cost | undefined
 
-  constructor(readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>) {}
+  constructor(
+    readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>,
+    readonly kinds: SealedKinds,
+  ) {
+    this.#unlocker = new Unlocker(kinds, machine.clock)
+  }
 
   /** Volumes that are open. */
   get open(): string[] {
@@ -103,6 +99,7 @@ export class EncryptedVolumes {
     const unlocked = found ? await this.#unlock(id, path, desired, before) : await this.#create(id, path, desired)
     try {
       const { header, slot, key, volumeKey } = unlocked
+      for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
       const failedSyncs = desired.sync ? await this.#sync(id, path, desired, unlocked) : []
       if (before) return { ...before, slot, key, failedSyncs }
       const device = openMapping(kernel, id, { path, size, header, volumeKey, options: desired.encryption.perfOptions ?? [] })
@@ -113,55 +110,33 @@ export class EncryptedVolumes {
     }
   }
 
-  /** Creates a volume with the first key that can be derived. */
+  /** Creates a volume with the first key that can be made. */
   async #create(id: string, path: string, { encryption, sources }: Desired): Promise<Unlocked> {
-    const reasons: string[] = []
+    const failed: string[] = []
+    let passing = false
     for (const key of inOrder(encryption)) {
-      let passphrase: Uint8Array
-      try {
-        passphrase = passphraseOf(key, id, sources)
-      } catch (error) {
-        reasons.push(reasonOf(key, error))
-        continue
-      }
+      const made = await newPassphrase({ key, slot: key.slot, volume: id, sources }, this.kinds).catch((error: unknown) => {
+        passing ||= error instanceof KeyError && error.passing
+        failed.push(reasonOf(key, error))
+      })
+      if (!made) continue
       const format = await formatOf(this.machine.kernel, path, encryption)
       const cost = await this.#costOf()
       this.machine.log.info('creating encrypted volume', { volume: id, device: path, cipher: format.cipher, slot: key.slot, key: key.type })
-      const { header, volumeKey, steps } = await newVolume(format, { slot: key.slot, passphrase, cost })
+      const { header, volumeKey, steps } = await newVolume(format, { slot: key.slot, ...made, cost })
       await this.#write(path, steps)
-      return { header, volumeKey, slot: key.slot, key }
+      return { header, volumeKey, slot: key.slot, key, failed }
     }
-    throw new KeyError(`no key for encrypted volume "${id}" can be used: ${reasons.join('; ')}`)
+    throw new KeyError(`no key for encrypted volume "${id}" can be used: ${failed.join('; ')}`, { passing })
   }
 
   /** Opens the header with the key that opened it before, else with the first of the configuration that works. */
   async #unlock(id: string, path: string, { encryption, sources }: Desired, before: Held | undefined): Promise<Unlocked> {
-    const { block } = this.machine.kernel
     const keys = [...(before ? [before.key] : []), ...inOrder(encryption)]
-    return withDevice(block, path, known, async (device) => {
+    return withDevice(this.machine.kernel.block, path, known, async (device) => {
       const read = (offset: number, length: number) => device.read(offset, length)
       const header = await this.#mended(path, await readHeader(read, device.size))
-      const as = JSON.stringify([header.uuid, String(header.sequence), keys, sources.machineUUID, sources.salt !== undefined])
-      const refused = this.#refused.get(id)
-      if (refused?.as === as) throw refused.error
-      const deadline = this.machine.clock.deadline(unlockLimit)
-      const reasons = new Map<EncryptionKey, string>()
-      const passphrases = new Map<EncryptionKey, Uint8Array>()
-      for (const { key, slot } of attempts(keys, Object.keys(header.metadata.keyslots).map(Number))) {
-        if (deadline.over) break
-        try {
-          const passphrase = passphrases.get(key) ?? passphraseOf(key, id, sources)
-          passphrases.set(key, passphrase)
-          const volumeKey = await openSlot(header.metadata, slot, passphrase, read)
-          if (volumeKey) return { header, volumeKey, slot, key }
-          if (!reasons.has(key)) reasons.set(key, reasonOf(key, 'it does not open the volume'))
-        } catch (error) {
-          reasons.set(key, reasonOf(key, error))
-        }
-      }
-      const error = new KeyError(`no key opens encrypted volume "${id}" on ${path}: ${[...reasons.values()].join('; ')}`)
-      this.#refused.set(id, { as, error })
-      throw error
+      return this.#unlocker.unlock({ volume: id, path, header, read, keys, sources })
     })
   }
 
@@ -191,11 +166,11 @@ export class EncryptedVolumes {
     const keys = inOrder(encryption)
     for (const key of keys)
       await attempt(key.slot, async () => {
-        const passphrase = passphraseOf(key, id, sources)
+        const use = { key, slot: key.slot, volume: id, sources }
         const opensAlready = key.slot === unlocked.slot && isSame(key, unlocked.key)
-        if (!opensAlready && !(await this.#opens(path, header, key.slot, passphrase)))
+        if (!opensAlready && !(await this.#opens(path, header, use)))
           header = await this.#change(path, id, 'encryption key added', key.slot, async () =>
-            addSlot(header, unlocked.volumeKey, { slot: key.slot, passphrase, cost: await this.#costOf() }),
+            addSlot(header, unlocked.volumeKey, { ...(await newPassphrase(use, this.kinds)), slot: key.slot, cost: await this.#costOf() }),
           )
         working.add(key.slot)
       })
@@ -207,9 +182,13 @@ export class EncryptedVolumes {
     return failed
   }
 
-  #opens(path: string, { metadata }: Header, slot: number, passphrase: Uint8Array): Promise<boolean> {
+  /** Whether a key is in its slot already. Throws KeyError where neither is certain, so that nothing is replaced by guess. */
+  async #opens(path: string, { metadata }: Header, use: KeyUse): Promise<boolean> {
+    const token = metadata.tokens[use.slot]
+    if (!metadata.keyslots[use.slot] || !fits(use.key, token, this.kinds)) return false
+    const passphrase = await passphraseOf(use, token, this.kinds)
     return withDevice(this.machine.kernel.block, path, known, async (device) => {
-      const volumeKey = await openSlot(metadata, slot, passphrase, (offset, length) => device.read(offset, length))
+      const volumeKey = await openSlot(metadata, use.slot, passphrase, (offset, length) => device.read(offset, length))
       volumeKey?.fill(0)
       return volumeKey !== undefined
     })
@@ -233,13 +212,3 @@ export class EncryptedVolumes {
 }
 
 const isSame = (a: EncryptionKey, b: EncryptionKey): boolean => JSON.stringify({ ...a, slot: 0 }) === JSON.stringify({ ...b, slot: 0 })
-
-const reasonOf = ({ slot, type }: EncryptionKey, error: unknown): string => `slot ${slot} (${type}): ${messageOf(error)}`
-
-/** Each key on its own slot first; then on the others, where an interrupted change may have left it. */
-function attempts(keys: readonly EncryptionKey[], slots: readonly number[]): { key: EncryptionKey; slot: number }[] {
-  return [
-    ...keys.map((key) => ({ key, slot: key.slot })),
-    ...keys.flatMap((key) => slots.filter((slot) => slot !== key.slot).map((slot) => ({ key, slot }))),
-  ]
-}

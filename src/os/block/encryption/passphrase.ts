@@ -1,6 +1,8 @@
 /** The passphrases of the kinds of keys, byte for byte as the field derives them, so that its disks open here. */
 import type { SpecOf } from '../../../cosi/resource.ts'
+import type { Token } from '../../../wire/luks2/metadata.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
+import { isSealed, type KeyUse, type SealedKinds, sealNew, unsealed } from './sealed-kind.ts'
 
 /** The encryption of a volume. */
 export type Encryption = NonNullable<SpecOf<typeof VolumeConfig>['encryption']>
@@ -18,28 +20,60 @@ export interface KeySources {
 /** A key cannot be derived, or opens nothing. The message states the remedy. */
 export class KeyError extends Error {
   override name = 'KeyError'
+  /** Whether the cause may pass by itself within seconds, as with a server that the network does not reach yet. */
+  readonly passing: boolean
+
+  constructor(message: string, { passing = false, cause }: { passing?: boolean; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.passing = passing
+  }
 }
 
-/** The passphrase of a key of a volume. Throws KeyError. */
-export function passphraseOf(key: EncryptionKey, volume: string, sources: KeySources): Uint8Array {
-  const own = Buffer.from(textOf(key, volume, sources))
-  if (!key.lockToState) return new Uint8Array(own)
+/** A passphrase, and the token that restores it. */
+export interface NewPassphrase {
+  readonly passphrase: Uint8Array
+  readonly token?: Token | undefined
+}
+
+/** The passphrase of a key that is added to a slot. Sealed kinds have another one each time. Throws KeyError. */
+export async function newPassphrase(use: KeyUse, kinds: SealedKinds): Promise<NewPassphrase> {
+  // What is missing is reported before anything is sealed.
+  const lock = lockOf(use)
+  if (!isSealed(use.key, kinds)) return { passphrase: joined(textOf(use), lock) }
+  const { text, token } = await sealNew(use, kinds)
+  return { passphrase: joined(text, lock), token }
+}
+
+/** The passphrase of a key in a slot, whose token restores it if it is of a sealed kind. Throws KeyError. */
+export async function passphraseOf(use: KeyUse, token: Token | undefined, kinds: SealedKinds): Promise<Uint8Array> {
+  const lock = lockOf(use)
+  return joined(isSealed(use.key, kinds) ? await unsealed(use, token, kinds) : textOf(use), lock)
+}
+
+function lockOf({ key, sources }: KeyUse): Uint8Array {
+  if (!key.lockToState) return new Uint8Array()
   if (!sources.salt) throw new KeyError('it is locked to STATE, whose salt is not there yet')
-  return new Uint8Array(Buffer.concat([own, sources.salt]))
+  return sources.salt
 }
 
-function textOf(key: EncryptionKey, volume: string, { machineUUID = '' }: KeySources): string {
+const joined = (text: string, lock: Uint8Array): Uint8Array => new Uint8Array(Buffer.concat([Buffer.from(text), lock]))
+
+function textOf({ key, volume, sources }: KeyUse): string {
   switch (key.type) {
     case 'static':
       if (!key.staticPassphrase) throw new KeyError('its passphrase is empty')
       return key.staticPassphrase
     case 'nodeID':
-      if (!isDistinctive(machineUUID))
-        throw new KeyError(`the firmware has no usable UUID ("${machineUUID}"): write one to META with "talosctl meta write 0x0f"`)
-      return `${machineUUID}${volume}`
+      return `${distinctiveUUID(sources)}${volume}`
     default:
       throw new KeyError(`keys of kind "${key.type}" are not supported: use static or nodeID`)
   }
+}
+
+/** The UUID of the machine. Throws KeyError for one that other machines have too. */
+export function distinctiveUUID({ machineUUID = '' }: KeySources): string {
+  if (isDistinctive(machineUUID)) return machineUUID
+  throw new KeyError(`the firmware has no usable UUID ("${machineUUID}"): write one to META with "talosctl meta write 0x0f"`)
 }
 
 /** False where one character makes up more than half of the UUID, as in those that firmware puts into every machine. */

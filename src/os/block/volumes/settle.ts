@@ -48,7 +48,7 @@ export class Settling {
   readonly #encrypted: EncryptedVolumes
 
   constructor(readonly machine: Dependencies) {
-    this.#encrypted = new EncryptedVolumes(machine)
+    this.#encrypted = new EncryptedVolumes(machine, {})
   }
 
   /** Ensures that both copies of the system disk's partition table are valid. */

@@ -1,18 +1,27 @@
 import { expect, test } from 'bun:test'
 import { costFor, measureCost } from '../../../../src/os/block/encryption/cost.ts'
 import { formatOf } from '../../../../src/os/block/encryption/parameters.ts'
-import { KeyError, passphraseOf } from '../../../../src/os/block/encryption/passphrase.ts'
+import {
+  type EncryptionKey,
+  KeyError,
+  type KeySources,
+  newPassphrase,
+  passphraseOf,
+} from '../../../../src/os/block/encryption/passphrase.ts'
 import { readStateRecord, writeStateRecord } from '../../../../src/os/block/encryption/state-record.ts'
 
 const uuid = '12345678-1234-4123-8123-567812345678'
 const salt = Uint8Array.from({ length: 32 }, (_, index) => index)
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('latin1')
 
-test('passphrases are those of the field, byte for byte', () => {
-  expect(text(passphraseOf({ slot: 0, type: 'static', staticPassphrase: 'top secret' }, 'u-data', {}))).toBe('top secret')
-  expect(text(passphraseOf({ slot: 0, type: 'nodeID' }, 'EPHEMERAL', { machineUUID: uuid }))).toBe(`${uuid}EPHEMERAL`)
-  const locked = passphraseOf({ slot: 0, type: 'nodeID', lockToState: true }, 'u-data', { machineUUID: uuid, salt })
-  expect(text(locked)).toBe(`${uuid}u-data${text(salt)}`)
+const derive = async (key: EncryptionKey, volume: string, sources: KeySources) =>
+  text(await passphraseOf({ key, slot: key.slot, volume, sources }, undefined, {}))
+
+test('passphrases are those of the field, byte for byte', async () => {
+  expect(await derive({ slot: 0, type: 'static', staticPassphrase: 'top secret' }, 'u-data', {})).toBe('top secret')
+  expect(await derive({ slot: 0, type: 'nodeID' }, 'EPHEMERAL', { machineUUID: uuid })).toBe(`${uuid}EPHEMERAL`)
+  const locked = await derive({ slot: 0, type: 'nodeID', lockToState: true }, 'u-data', { machineUUID: uuid, salt })
+  expect(locked).toBe(`${uuid}u-data${text(salt)}`)
 })
 
 test.each([
@@ -21,9 +30,30 @@ test.each([
   ['no salt', { slot: 0, type: 'nodeID', lockToState: true }, { machineUUID: uuid }, 'salt is not there yet'],
   ['no passphrase', { slot: 0, type: 'static' }, {}, 'passphrase is empty'],
   ['another kind', { slot: 0, type: 'kms' }, {}, 'not supported'],
-] as const)('with %s there is none', (_, key, sources, reason) => {
-  expect(() => passphraseOf(key, 'STATE', sources)).toThrow(KeyError)
-  expect(() => passphraseOf(key, 'STATE', sources)).toThrow(reason)
+] as const)('with %s there is none', async (_, key, sources, reason) => {
+  await expect(derive(key, 'STATE', sources)).rejects.toThrow(KeyError)
+  await expect(derive(key, 'STATE', sources)).rejects.toThrow(reason)
+})
+
+test('a sealed key is random, and its passphrase is its base64 and the salt', async () => {
+  const kinds = {
+    kms: {
+      token: 'sealed',
+      seal: async (secret: Uint8Array) => ({ hidden: [...secret].reverse() }),
+      unseal: async ({ hidden }: Readonly<Record<string, unknown>>) => Uint8Array.from([...(hidden as number[])].reverse()),
+    },
+  }
+  const use = { key: { slot: 4, type: 'kms', lockToState: true }, slot: 4, volume: 'u-data', sources: { salt } }
+  const { passphrase, token } = await newPassphrase(use, kinds)
+  expect(passphrase.length).toBe(44 + 32)
+  expect(text(passphrase.subarray(44))).toBe(text(salt))
+  expect(Object.keys(token ?? {})).toEqual(['UserData', 'type', 'keyslots'])
+  expect(text(await passphraseOf(use, token, kinds))).toBe(text(passphrase))
+  expect(text((await newPassphrase(use, kinds)).passphrase)).not.toBe(text(passphrase))
+  await expect(passphraseOf(use, undefined, kinds)).rejects.toThrow('has no token')
+  await expect(passphraseOf(use, { type: 'other', keyslots: [] }, kinds)).rejects.toThrow('a token of type "other"')
+  await expect(passphraseOf(use, { type: 'sealed', keyslots: [] }, kinds)).rejects.toThrow('holds no data')
+  await expect(newPassphrase({ ...use, sources: {} }, kinds)).rejects.toThrow('salt is not there yet')
 })
 
 test('a derivation takes about two seconds, with at most half of the memory and at most a GiB', async () => {
