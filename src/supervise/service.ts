@@ -44,7 +44,8 @@ export class Service {
   #health: Health
   #run: Run | undefined
   #pid: number | undefined
-  #startedAt = 0
+  /** Runs that were started, and when the latest was. */
+  #starts = { count: 0, at: 0 }
   /** Offsets in the log at which the latest run started, and the last run that ended. */
   readonly #log = { latest: 0, ended: 0 }
   #wasSteady = false
@@ -80,7 +81,8 @@ export class Service {
       state: this.#state,
       health: this.#health,
       pid: this.#run?.pid ?? this.#pid,
-      steady: this.#run !== undefined && this.#context.clock.elapsed() - this.#startedAt >= steadyTime,
+      starts: this.#starts.count,
+      steady: this.#run !== undefined && this.#context.clock.elapsed() - this.#starts.at >= steadyTime,
       logFrom: this.#log.ended,
       events: [...this.#events],
     }
@@ -194,7 +196,7 @@ export class Service {
   async #watch({ definition, signal, clock }: RunContext, run: Run): Promise<Exit> {
     this.#health = unknownHealth(clock.now())
     const over = new AbortController()
-    this.#startedAt = clock.elapsed()
+    this.#starts = { count: this.#starts.count + 1, at: clock.elapsed() }
     let healthy = false
     const ended = run.exit.catch(failed)
     if (!signal.aborted) {
@@ -220,7 +222,7 @@ export class Service {
     over.abort()
     const end = exit ?? (await this.#end(run, ended, definition.stopTimeout ?? defaultStopTimeout))
     this.#log.ended = this.#log.latest
-    this.#wasSteady = definition.health ? healthy : clock.elapsed() - this.#startedAt >= steadyTime
+    this.#wasSteady = definition.health ? healthy : clock.elapsed() - this.#starts.at >= steadyTime
     this.#run = undefined
     this.#pid = undefined
     this.#health = unknownHealth(clock.now())
@@ -242,9 +244,7 @@ export class Service {
   async #kill(run: Run, exit: Promise<Exit>, name: 'SIGTERM' | 'SIGKILL', timeout: number): Promise<boolean> {
     const timer = new AbortController()
     const late = this.#context.clock.sleep(timeout, timer.signal).then(() => false)
-    const sent = Promise.resolve()
-      .then(() => run.kill(name))
-      .catch((error: Error) => this.#emit(`${name} failed: ${error.message}`))
+    const sent = Promise.try(() => run.kill(name)).catch((error: Error) => this.#emit(`${name} failed: ${error.message}`))
     const ended = await Promise.race([sent.then(() => exit).then(() => true), exit.then(() => true), late])
     timer.abort()
     return ended

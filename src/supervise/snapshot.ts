@@ -21,6 +21,8 @@ export interface ServiceSnapshot {
   readonly state: State
   readonly health: Health
   readonly pid?: number | undefined
+  /** How many runs were started. */
+  readonly starts: number
   /** The run has lasted long enough that the end of the previous one is irrelevant. */
   readonly steady: boolean
   /** Offset in its log at which the last run that ended began. */

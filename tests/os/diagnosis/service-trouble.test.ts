@@ -18,7 +18,7 @@ function after(...steps: [State, (Step | 'healthy')?, string?][]): ServiceSnapsh
     health: step === 'healthy' ? healthy : unknown,
   }))
   const last = events.at(-1)!
-  return { id: 'kubelet', state: last.state, health: last.health, steady: false, logFrom: 0, events }
+  return { id: 'kubelet', state: last.state, health: last.health, starts: 1, steady: false, logFrom: 0, events }
 }
 
 const started: [State, Step][] = [

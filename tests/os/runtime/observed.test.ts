@@ -68,6 +68,7 @@ describe('processes of services', () => {
     state,
     pid,
     health,
+    starts: 1,
     steady: false,
     logFrom: 0,
     events: [],

@@ -66,13 +66,25 @@ export function serviceMetrics(supervisor: Pick<Supervisor, 'list'>): Metric[] {
       name: 'ichor_service_running',
       help: 'Whether a service runs.',
       type: 'gauge',
-      samples: all.map(({ id, state }): Sample => [{ service: id, state }, state === 'Running' ? 1 : 0]),
+      samples: all.map(({ id, state }): Sample => [{ service: id }, state === 'Running' ? 1 : 0]),
+    },
+    {
+      name: 'ichor_service_state',
+      help: 'The state of a service: 1 for the one it is in.',
+      type: 'gauge',
+      samples: all.map(({ id, state }): Sample => [{ service: id, state }, 1]),
     },
     {
       name: 'ichor_service_healthy',
       help: 'Whether a service is healthy; one without a health check is left out.',
       type: 'gauge',
       samples: all.filter(({ health }) => !health.unknown).map(({ id, health }): Sample => [{ service: id }, health.healthy ? 1 : 0]),
+    },
+    {
+      name: 'ichor_service_starts_total',
+      help: 'How often a service was started since the machine started.',
+      type: 'counter',
+      samples: all.map(({ id, starts }): Sample => [{ service: id }, starts]),
     },
   ]
 }

@@ -12,7 +12,7 @@ function services(...events: ReturnType<typeof event>[]) {
   log.line('error: of the kubelet before')
   const logFrom = log.end
   log.line('E0101 00:00:00 invalid configuration: maxPods')
-  const snapshot = { id: 'kubelet', state: events.at(-1)!.state, health, steady: false, logFrom, events }
+  const snapshot = { id: 'kubelet', state: events.at(-1)!.state, health, starts: 1, steady: false, logFrom, events }
   return { get: () => snapshot, logs: { get: () => log } }
 }
 
