@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { parse } from 'yaml'
+import { SwapStatus } from '../../../../src/os/block/resources/swap-status.ts'
 import { certificateBundle, EtcFileStatus } from '../../../../src/os/files/resources/etc-file.ts'
 import { configKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-config.ts'
 import { startKubelet } from '../../../../src/os/k8s/controllers/kubelet/kubelet-service.ts'
@@ -142,7 +143,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64')
 const kubernetesCA = () => newCA({ subject: { organizations: ['kubernetes'] }, kind: 'ecdsa' })
 
 /** A control plane whose kubelet is started by the real controller, on files in memory. */
-async function kubeletStarted(ca = kubernetesCA()) {
+async function kubeletStarted(machine = '', ca = kubernetesCA()) {
   const files = memoryFiles()
   const done: string[] = []
   const supervisor = {
@@ -152,7 +153,7 @@ async function kubeletStarted(ca = kubernetesCA()) {
     start: (id: string) => done.push(`start ${id}`),
     restart: async (id: string) => void done.push(`restart ${id}`),
   }
-  const os = await kubeletOf(controlPlane())
+  const os = await kubeletOf(controlPlane(machine))
   os.store.put(EtcFileStatus, certificateBundle, { specVersion: '1' })
   os.runtime.register(startKubelet({ store: os.store, supervisor, service: () => ({}), kernel: { files } } as never, async () => {}))
   const trust = async (issuing: PemPair, ...accepted: PemPair[]) => {
@@ -191,6 +192,24 @@ test('the kubelet restarts with other trusted authorities or variables', async (
   store.put(Environment, 'machined', { variables: ['HTTPS_PROXY=http://10.0.0.9:3128'] })
   await settled()
   expect(done).toEqual(['load', 'start kubelet', 'restart kubelet', 'restart kubelet'])
+})
+
+const swapArea = { device: '/dev/vdb1', type: 'partition', size: 2 ** 30, sizeHuman: '1 GiB', used: 0, usedHuman: '0 B', priority: -2 }
+
+test('the kubelet restarts for a swap area that pods may use, and not for its usage', async () => {
+  const { done, store, settled } = await kubeletStarted(`kubelet: {extraConfig: {memorySwap: {swapBehavior: LimitedSwap}}}`)
+  store.put(SwapStatus, '/dev/vdb1', swapArea)
+  await settled()
+  store.put(SwapStatus, '/dev/vdb1', { ...swapArea, used: 4096, usedHuman: '4 KiB' })
+  await settled()
+  expect(done).toEqual(['load', 'start kubelet', 'restart kubelet'])
+})
+
+test('swap areas do not concern a kubelet whose pods may not swap', async () => {
+  const { done, store, settled } = await kubeletStarted()
+  store.put(SwapStatus, '/dev/vdb1', swapArea)
+  await settled()
+  expect(done).toEqual(['load', 'start kubelet'])
 })
 
 test("a control plane's kubelet has a certificate from the start; a changed name makes it a new one", async () => {

@@ -1,6 +1,8 @@
 import { type Controller, defineController, shared, weak } from '../../../../cosi/controller.ts'
+import type { SpecOf } from '../../../../cosi/resource.ts'
 import type { ServiceEvent } from '../../../../supervise/snapshot.ts'
 import type { Machine } from '../../../area.ts'
+import { SwapStatus } from '../../../block/resources/swap-status.ts'
 import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
 import { contacts } from '../../../contacts.ts'
 import { certificateBundle, EtcFileStatus } from '../../../files/resources/etc-file.ts'
@@ -29,6 +31,7 @@ const inputs = {
   disk: weak(VolumeMountStatus, { id: mountId('/etc/kubernetes') }),
   bundle: weak(EtcFileStatus, { id: certificateBundle }),
   environment: weak(Environment, { id: 'machined' }),
+  swaps: weak(SwapStatus),
 }
 
 /** What the controller uses of the machine. */
@@ -42,6 +45,12 @@ interface Started {
   readonly image: string
   readonly settings: string
   readonly after?: ServiceEvent | undefined
+}
+
+/** Whether pods may swap. The kubelet measures the swap areas once, when it starts: what is added later no pod would get. */
+function usesSwap({ config }: SpecOf<typeof KubeletSpec>): boolean {
+  const { memorySwap } = config
+  return typeof memorySwap === 'object' && memorySwap !== null && 'swapBehavior' in memorySwap && memorySwap.swapBehavior === 'LimitedSwap'
 }
 
 /** Starts the kubelet once its spec is known, and restarts it on changes. The running one is stopped only once the next one can start. */
@@ -61,7 +70,7 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       signal.addEventListener('abort', stop)
     },
     async reconcile(round) {
-      const { specs, config, secrets, roots, pods, disk, bundle, environment, status, log, background, wakeIn } = round
+      const { specs, config, secrets, roots, pods, disk, bundle, environment, swaps, status, log, background, wakeIn } = round
       status.keep('kubelet')
       // On a machine of its own the folder can be written only once its disk is mounted.
       if (mode === 'metal' && !disk.get(mountId('/etc/kubernetes'))) return
@@ -90,7 +99,8 @@ export function startKubelet({ kernel: { files, mode }, store, supervisor, servi
       const waits = started !== undefined || pods.list().length === 0
       const root = roots.get('k8s')?.spec
       if (!(await certificate.ensure({ access, nodename: spec.expectedNodename, root, registers, waits }, round))) return
-      const current = JSON.stringify([key, certificate.replaced, trust, environment.get('machined')?.spec.variables ?? []])
+      const swap = usesSwap(spec) ? swaps.list().map((area) => `${area.metadata.id} ${area.spec.size}`) : []
+      const current = JSON.stringify([key, certificate.replaced, trust, environment.get('machined')?.spec.variables ?? [], swap])
       if (started?.key === current) started = { ...started, settings }
       else {
         const after = supervisor.get('kubelet')?.events.at(-1)
