@@ -10,7 +10,7 @@ import { messageOf } from '../../../wire/error-message.ts'
 import type { Cluster } from '../cluster.ts'
 import { describe, UsageError } from '../failure.ts'
 import { readTextIfThere } from '../read-text.ts'
-import { type Snapshot, saveSnapshot, snapshotChunks } from './snapshot.ts'
+import { HashMissing, type Snapshot, saveSnapshot, snapshotChunks } from './snapshot.ts'
 
 const magic = 'age-encryption.org/'
 
@@ -30,15 +30,23 @@ export async function readIdentities(path: string): Promise<Uint8Array[]> {
   }
 }
 
+/** Where a snapshot is saved, and how it is got. */
+interface Saving {
+  readonly path: string
+  /** File with identities of age. */
+  readonly identity: string | undefined
+  /** Control planes that may have it. */
+  readonly nodes: readonly string[]
+  /** Whether it may be a database that was copied out of a data folder, without a hash. */
+  readonly hashless: boolean
+}
+
 /** Saves the snapshot of a file or a listed backup, whole and verified, at `path`. */
-export async function saveFrom(
-  cluster: Cluster,
-  from: string,
-  { path, identity, nodes }: { path: string; identity: string | undefined; nodes: readonly string[] },
-): Promise<Snapshot> {
+export async function saveFrom(cluster: Cluster, from: string, { path, identity, nodes, hashless }: Saving): Promise<Snapshot> {
   const identities = identity === undefined ? [] : await readIdentities(identity)
-  if (existsSync(from)) return saveSnapshot(asBytes(opened(snapshotChunks(from), identities, from)), path)
+  if (existsSync(from)) return saveFile(from, identities, { path, hashless })
   if (!backupNameOf(from)) throw new UsageError(`"${from}" is neither a file nor the name of a backup: see "talosctl etcd backup list"`)
+  if (hashless) throw new UsageError('--skip-hash-check goes with a file: a backup has its hash in its name')
   const problems: string[] = []
   for (const node of nodes) {
     try {
@@ -49,6 +57,21 @@ export async function saveFrom(
     }
   }
   throw new Error(`no control plane gives "${from}": ${problems.join('; ')}`)
+}
+
+async function saveFile(
+  from: string,
+  identities: readonly Uint8Array[],
+  { path, hashless }: Pick<Saving, 'path' | 'hashless'>,
+): Promise<Snapshot> {
+  try {
+    return await saveSnapshot(asBytes(opened(snapshotChunks(from), identities, from)), path, { hashless })
+  } catch (error) {
+    if (!(error instanceof HashMissing)) throw error
+    throw new UsageError(
+      `"${from}" has no hash at its end: it is cut off; if it was copied out of a data directory of etcd, add --skip-hash-check`,
+    )
+  }
 }
 
 /** The bytes of a backup as a node stores them; verified by its name. */

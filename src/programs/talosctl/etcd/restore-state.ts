@@ -12,6 +12,8 @@ import { clientFolder, readStateFile, removeStateFile, writeStateFile } from '..
 const schema = v.object({
   /** As it was given with `--from`. */
   from: v.string(),
+  /** Whether the snapshot has no hash of its own. */
+  hashless: v.optional(v.boolean(), false),
   /** Control planes; the first one is bootstrapped. */
   nodes: v.pipe(v.array(v.string()), v.minLength(1)),
   /** What is done next. */

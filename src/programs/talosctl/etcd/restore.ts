@@ -29,6 +29,7 @@ import { type Snapshot, snapshotChunks } from './snapshot.ts'
 export interface RestoreOptions {
   readonly from: string
   readonly identity?: string
+  readonly skipHashCheck?: boolean
   readonly controlPlaneNodes?: string[]
   readonly dryRun?: boolean
   readonly yes?: boolean
@@ -60,7 +61,8 @@ export const restoreEtcd = (io: Io, cluster: Cluster, options: RestoreOptions): 
     if (known && known.from !== options.from)
       throw new UsageError(`a restore from "${known.from}" was interrupted: continue it, or remove "${files.state}" to begin another one`)
     if (known) report(`continuing the restore that was interrupted before step "${known.step}"`)
-    const state = known ?? { from: options.from, nodes: [...controlPlanes], step: 'discard', boots: {} }
+    const hashless = options.skipHashCheck === true
+    const state = known ?? { from: options.from, hashless, nodes: [...controlPlanes], step: 'discard', boots: {} }
     const restore: Restore = { io, cluster: own, files, options, state, report }
     if (!known && !(await prepare(restore))) return
     await run(restore)
@@ -85,8 +87,8 @@ async function identityOf(cluster: Cluster, nodes: readonly string[]): Promise<s
 /** Gets the snapshot and shows the plan; false when nothing else is desired. */
 async function prepare({ io, cluster, files, options, state, report }: Restore): Promise<boolean> {
   await prepareFolder(files)
-  const { nodes } = state
-  const snapshot = await saveFrom(cluster, options.from, { path: files.snapshot, identity: options.identity, nodes })
+  const { nodes, hashless } = state
+  const snapshot = await saveFrom(cluster, options.from, { path: files.snapshot, identity: options.identity, nodes, hashless })
   io.stdout.write(await planOf(cluster, nodes, options.from, snapshot))
   if (!options.dryRun && options.yes) {
     await writeRestore(files, state)
@@ -170,7 +172,11 @@ async function bootstrap({ io, cluster, files, state, report }: Restore): Promis
   if (data) return
   await cluster.upload('machine.MachineService/EtcdRecover', uploaded(files.snapshot), { node })
   try {
-    await cluster.ask('machine.MachineService/Bootstrap', { recoverEtcd: true }, { node, timeout: 120_000 })
+    await cluster.ask(
+      'machine.MachineService/Bootstrap',
+      { recoverEtcd: true, recoverSkipHashCheck: state.hashless },
+      { node, timeout: 120_000 },
+    )
   } catch (error) {
     if (!(error instanceof RpcError) || error.status !== 'AlreadyExists') throw error
   }

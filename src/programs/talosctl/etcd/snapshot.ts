@@ -15,8 +15,15 @@ export interface Snapshot {
   readonly info: SnapshotInfo
 }
 
-/** Writes chunks to a file beside `path`, verifies them, and gives the file its name. Throws when they are damaged. */
-export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>, path: string): Promise<Snapshot> {
+/**
+ * Writes chunks to a file beside `path`, verifies them, and gives the file its name. Throws when they are damaged. `hashless` also
+ * takes a database that has no hash behind it, as etcd keeps it in its data folder.
+ */
+export async function saveSnapshot(
+  chunks: AsyncIterable<{ bytes: Uint8Array }>,
+  path: string,
+  { hashless = false } = {},
+): Promise<Snapshot> {
   const partial = `${path}.part`
   let file: FileHandle
   try {
@@ -25,7 +32,7 @@ export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>,
     throw new UsageError(`create "${partial}": ${codeOf(error)}`)
   }
   try {
-    const bytes = await copyChecked(chunks, file)
+    const bytes = await copyChecked(chunks, file, hashless)
     const info = infoOf(file)
     await file.sync()
     await file.close()
@@ -38,14 +45,23 @@ export async function saveSnapshot(chunks: AsyncIterable<{ bytes: Uint8Array }>,
   }
 }
 
-async function copyChecked(chunks: AsyncIterable<{ bytes: Uint8Array }>, file: FileHandle): Promise<number> {
+/** A file without the hash that ends a snapshot. */
+export class HashMissing extends Error {
+  override name = 'HashMissing'
+
+  constructor(bytes: number) {
+    super(`snapshot of ${bytes} bytes has no hash at its end: it is not whole, try again`)
+  }
+}
+
+async function copyChecked(chunks: AsyncIterable<{ bytes: Uint8Array }>, file: FileHandle, hashless: boolean): Promise<number> {
   const hash = new SnapshotHash()
   for await (const { bytes } of chunks) {
     await file.writeFile(bytes)
     hash.update(bytes)
   }
   const result = hash.finish()
-  if (result.state === 'missing') throw new Error(`snapshot of ${result.bytes} bytes has no hash at its end: it is not whole, try again`)
+  if (result.state === 'missing' && !hashless) throw new HashMissing(result.bytes)
   if (result.state === 'different')
     throw new Error(`snapshot is damaged: its hash is ${result.computed}, it should be ${result.expected}; try again`)
   return result.bytes

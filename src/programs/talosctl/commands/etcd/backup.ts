@@ -50,6 +50,7 @@ export const restore = (io: Io, cluster: Cluster) =>
     .description('Replace etcd of the whole cluster by a backup; continues where it was interrupted.')
     .requiredOption('--from <backup>', 'a file, or the name of a backup as "etcd backup list" shows it')
     .option('--identity <file>', 'decrypt it with the identities of age in this file (default: with the identity of the cluster)')
+    .option('--skip-hash-check', 'take a database without a hash, copied out of a data directory')
     .option('--control-plane-nodes <node>', 'addresses of the control planes (default: what the cluster knows)', list())
     .option('--dry-run', 'verify the backup and only show what would be done')
     .option('--yes', 'do it: all data of the cluster is replaced')

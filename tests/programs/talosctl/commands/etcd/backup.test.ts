@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -127,9 +127,41 @@ test('a damaged backup, and a name of nothing, are refused before anything is ch
   expect(calls).not.toContain('discard')
 })
 
+describe('a database without the hash of a snapshot', () => {
+  const file = () => join(home, 'db')
+  const restore = async (bytes: Uint8Array, from: string, ...flags: string[]) => {
+    const { calls, methods } = controlPlane()
+    writeFileSync(file(), bytes)
+    return { calls, ...(await run(methods, 'restore', '--from', from, ...node, ...flags)) }
+  }
+
+  test('is refused, and taken on request', async () => {
+    const refused = await restore(snapshot.subarray(0, -32), file(), '--yes')
+    expect(refused.stderr).toContain('has no hash at its end: it is cut off; if it was copied')
+    expect(refused.stderr).toContain('add --skip-hash-check')
+    expect(refused.calls).toEqual([])
+    const { code, stdout } = await restore(snapshot.subarray(0, -32), file(), '--dry-run', '--skip-hash-check')
+    expect([code, stdout]).toEqual([0, expect.stringContaining('revision 302, 299 keys')])
+  })
+
+  test('is still read, and a hash that is there is compared', async () => {
+    const half = await restore(snapshot.subarray(0, 8 * 4096), file(), '--yes', '--skip-hash-check')
+    expect([half.code, half.stderr]).toEqual([1, expect.stringContaining('snapshot is damaged')])
+    const changed = Buffer.from(snapshot)
+    changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1
+    const different = await restore(changed, file(), '--yes', '--skip-hash-check')
+    expect([different.code, different.stderr]).toEqual([1, expect.stringContaining('snapshot is damaged: its hash is')])
+  })
+
+  test('is no backup of a target, which has its hash in its name', async () => {
+    const { code, stderr } = await restore(snapshot, name, '--yes', '--skip-hash-check')
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--skip-hash-check goes with a file')])
+  })
+})
+
 test('while one restore is interrupted no other begins', async () => {
   const { calls, methods } = controlPlane()
-  const state: RestoreState = { from: 'another', nodes: ['10.6.0.2'], step: 'restart', boots: {} }
+  const state: RestoreState = { from: 'another', nodes: ['10.6.0.2'], step: 'restart', hashless: false, boots: {} }
   await Bun.write(join(home, 'restores/the-cluster.json'), JSON.stringify(state))
   const { stderr } = await run(methods, 'restore', '--from', name, ...node, '--yes')
   expect(stderr).toContain('a restore from "another" was interrupted')

@@ -80,9 +80,10 @@ function cluster(fail: (what: string) => void = () => {}) {
       change(`upload ${address}`)
       return { messages: [{}] }
     }),
-    unary('machine.MachineService/Bootstrap', admins, ({ recoverEtcd }, context) => {
+    unary('machine.MachineService/Bootstrap', admins, ({ recoverEtcd, recoverSkipHashCheck }, context) => {
       const [address] = nodeOf(context)
-      expect([recoverEtcd, uploaded.equals(snapshot)]).toEqual([true, true])
+      const sent = recoverSkipHashCheck ? snapshot.subarray(0, -32) : snapshot
+      expect([recoverEtcd, uploaded.equals(sent)]).toEqual([true, true])
       change(`bootstrap ${address}`)
       for (const node of nodes.values()) Object.assign(node, { data: 'restored', etcd: 'Running' })
       return { messages: [{}] }
@@ -101,10 +102,14 @@ function cluster(fail: (what: string) => void = () => {}) {
   return { nodes, done, methods }
 }
 
-const restore = (methods: readonly Method[]) =>
-  talosctl(methods, ['etcd', 'restore', '--from', join(home, 'db.snapshot'), '--control-plane-nodes', addresses.join(), '--yes'], {
-    env: { TALOS_HOME: home, HOME: home },
-  })
+const restore = (methods: readonly Method[], ...flags: string[]) =>
+  talosctl(
+    methods,
+    ['etcd', 'restore', '--from', join(home, 'db.snapshot'), '--control-plane-nodes', addresses.join(), '--yes', ...flags],
+    {
+      env: { TALOS_HOME: home, HOME: home },
+    },
+  )
 const steps = ['discard', 'reboot'].flatMap((what) => addresses.map((address) => `${what} ${address}`))
 const everything = [...steps, `upload ${addresses[0]}`, `bootstrap ${addresses[0]}`]
 
@@ -132,6 +137,19 @@ test.each(everything)('a restore that is interrupted before "%s" continues', asy
   expect(code).toBe(0)
   expect([...nodes.values()].every(({ data, boot }) => data === 'restored' && boot === 101)).toBe(true)
   expect(done.filter((what) => what.startsWith('bootstrap'))).toHaveLength(1)
+})
+
+test('a database without a hash is recovered without a check of it, also when the restore is continued', async () => {
+  writeFileSync(join(home, 'db.snapshot'), snapshot.subarray(0, -32))
+  let interrupted = false
+  const { methods } = cluster((what) => {
+    if (!what.startsWith('upload') || interrupted) return
+    interrupted = true
+    throw new RpcError('Unavailable', 'connection lost')
+  })
+  expect((await restore(methods, '--skip-hash-check')).code).not.toBe(0)
+  const { code, stderr } = await restore(methods)
+  expect([code, stderr]).toEqual([0, expect.stringContaining('etcd is restored')])
 })
 
 test('a control plane that does not answer stops a restore before anything is changed', async () => {
