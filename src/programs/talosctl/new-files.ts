@@ -13,15 +13,23 @@ export interface NewFile {
   mode?: number
 }
 
-/** Writes all of them, or refuses before the first when one is there already. */
-export async function writeNew(files: readonly NewFile[], force = false): Promise<void> {
-  for (const { path } of force ? [] : files) {
+/** Refuses files that exist, without --force. Called before the work whose results they would hold. */
+export async function refuseExisting(paths: readonly string[], force = false): Promise<void> {
+  for (const path of force ? [] : paths) {
     const there = await access(path).then(
       () => true,
       () => false,
     )
     if (there) throw new UsageError(`file "${path}" is there already: use --force to overwrite it`)
   }
+}
+
+/** Writes all of them, or refuses before the first when one is there already. */
+export async function writeNew(files: readonly NewFile[], force = false): Promise<void> {
+  await refuseExisting(
+    files.map(({ path }) => path),
+    force,
+  )
   for (const { path, content, mode = 0o600 } of files) {
     try {
       await mkdir(dirname(path), { recursive: true })

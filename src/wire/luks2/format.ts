@@ -17,10 +17,10 @@ export interface Encryption {
 }
 
 /**
- * PBKDF2 protects nothing here: it is the digest of a random key, which nobody can guess. The minimum of the specification would
- * do; other tools write about this many.
+ * The minimum of the specification: PBKDF2 protects nothing here, since it is the digest of a random key, which nobody can guess,
+ * and each try of a passphrase waits for it.
  */
-const digestIterations = 100_000
+const digestIterations = 1000
 
 /** Creates the header of a new volume with a random volume key, and its first key slot. */
 export async function newVolume(

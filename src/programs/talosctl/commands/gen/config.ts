@@ -9,7 +9,7 @@ import { defaultInstallImage, defaultKubernetesVersion } from '../../../../os/co
 import { UsageError } from '../../failure.ts'
 import { type Io, remark } from '../../io.ts'
 import { checkVersion } from '../../machine-config/version-contract.ts'
-import { writeNew } from '../../new-files.ts'
+import { refuseExisting, writeNew } from '../../new-files.ts'
 import { readPatches } from '../../patches.ts'
 import { readText } from '../../read-text.ts'
 import type { GenFlags } from './gen.ts'
@@ -64,6 +64,8 @@ export async function genConfig(io: Io, flags: GenFlags, clusterName: string, en
     controlPlane: await readPatches(options.configPatchControlPlane ?? []),
     worker: await readPatches(options.configPatchWorker ?? []),
   }
+  const outputs = paths.map(({ path }) => path)
+  if (outputs[0] !== '-') await refuseExisting(outputs, flags.force)
   if (!options.withSecrets) remark(io, 'generating PKI and tokens\n')
   const secrets = options.withSecrets ? parseSecrets(await readText(options.withSecrets, 'secrets')) : await newSecrets({ now: io.now() })
   const input: GenerateOptions = { ...given, secrets }

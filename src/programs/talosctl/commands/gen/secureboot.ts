@@ -10,7 +10,7 @@ import { writeSignatureLists } from '../../../../wire/efi/signature-list.ts'
 import { codeOf } from '../../../../wire/errno.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
-import { type NewFile, writeNew } from '../../new-files.ts'
+import { type NewFile, refuseExisting, writeNew } from '../../new-files.ts'
 import type { GenFlags } from './gen.ts'
 
 interface DatabaseOptions {
@@ -25,18 +25,19 @@ export function secureboot(io: Io, flags: () => GenFlags): Command {
   const group = new Command('secureboot')
     .description('Generate keys that sign images, and their entries for the firmware.')
     .option('-o, --output <folder>', 'folder to write to', '_out')
-  const write = (files: readonly NewFile[]) => {
-    const { output } = group.opts<{ output: string }>()
-    return writeNew(
-      files.map((file) => ({ ...file, path: join(output, file.path) })),
+  const inFolder = (path: string) => join(group.opts<{ output: string }>().output, path)
+  const write = (files: readonly NewFile[]) =>
+    writeNew(
+      files.map((file) => ({ ...file, path: inFolder(file.path) })),
       flags().force,
     )
-  }
+  const refuse = (...names: string[]) => refuseExisting(names.map(inFolder), flags().force)
   group
     .command('uki')
     .summary('Make the key that signs boot loader and kernel')
     .option('--common-name <name>', 'name in the certificate', 'Test UKI Signing Key')
     .action(async ({ commonName }: { commonName: string }) => {
+      await refuse('uki-signing-key.pem', 'uki-signing-cert.pem', 'uki-signing-cert.der')
       const { crt, key } = await newSigningPair(commonName, io.now())
       await write([
         { path: 'uki-signing-key.pem', content: key },
@@ -47,7 +48,10 @@ export function secureboot(io: Io, flags: () => GenFlags): Command {
   group
     .command('pcr')
     .summary('Make the key that signs measurements of the start')
-    .action(async () => write([{ path: 'pcr-signing-key.pem', content: await newMeasurementKey() }]))
+    .action(async () => {
+      await refuse('pcr-signing-key.pem')
+      await write([{ path: 'pcr-signing-key.pem', content: await newMeasurementKey() }])
+    })
   group
     .command('database')
     .summary('Make the variables that enroll a certificate in the firmware: PK, KEK and db')

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { parseSecrets } from '../../../../../src/os/config/generate/secrets.ts'
-import { fromBase64 } from '../../../../../src/pki/certificate.ts'
-import { parseKey } from '../../../../../src/pki/key.ts'
+import { fromBase64, newCA } from '../../../../../src/pki/certificate.ts'
+import { newKey, parseKey } from '../../../../../src/pki/key.ts'
 import { parseTalosconfig } from '../../../../../src/programs/talosctl/talosconfig/talosconfig.ts'
 import { run } from '../../../../../src/programs/talosctl/talosctl.ts'
 import { textIo } from '../../text-io.ts'
@@ -51,6 +51,36 @@ test('secrets, then configurations that pass their own validation, for their own
   }
   expect(readFileSync('worker.yaml', 'utf8')).toContain('a.b: 1\n')
   expect((await parseTalosconfig(readFileSync('talosconfig', 'utf8'))).context).toBe('demo')
+})
+
+test('nothing is made for files that are there already', async () => {
+  writeFileSync('there.crt', '')
+  const refused = (file: string) => `file "${file}" is there already: use --force to overwrite it\n`
+  for (const [file, ...args] of [
+    ['secrets.yaml', 'secrets', '--from-kubernetes-pki', 'none'],
+    ['controlplane.yaml', 'config', 'demo', 'https://10.5.0.1:6443'],
+    ['there.crt', 'ca', '--organization', 'there', '--rsa'],
+  ])
+    expect(await talosctl('gen', ...args)).toEqual({ code: 1, out: '', err: refused(file!) })
+})
+
+test('secrets with the keys of Kubernetes have a new key for everything else', async () => {
+  const account = newKey('ecdsa').pem
+  for (const name of ['ca', 'front-proxy-ca', 'etcd/ca']) {
+    mkdirSync(`pki/${name}/..`, { recursive: true })
+    const { crt, key } = newCA({ subject: {}, kind: 'ecdsa' })
+    writeFileSync(`pki/${name}.crt`, crt)
+    writeFileSync(`pki/${name}.key`, key)
+  }
+  writeFileSync('pki/sa.key', account)
+  const { code, out } = await talosctl('gen', 'secrets', '-p', 'pki', '-t', 'abcdef.0123456789abcdef', '-o', '-')
+  expect(code).toBe(0)
+  const { certs, secrets } = parseSecrets(out)
+  expect(fromBase64(certs.k8sserviceaccount.key)).toBe(account)
+  expect(fromBase64(certs.k8s.crt)).toBe(readFileSync('pki/ca.crt', 'utf8'))
+  expect(fromBase64(certs.etcd.key)).toBe(readFileSync('pki/etcd/ca.key', 'utf8'))
+  expect(secrets.bootstraptoken).toBe('abcdef.0123456789abcdef')
+  expect(certs.os.crt).not.toBe('')
 })
 
 test('secrets taken from a control plane make the same configuration', async () => {
