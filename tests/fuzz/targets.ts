@@ -28,6 +28,7 @@ import { kernelTargets } from './kernel-targets.ts'
 import { originTargets } from './origin-targets.ts'
 import { bytes, type Target, tarOf } from './target.ts'
 import { textTargets } from './text-targets.ts'
+import { tpmTargets } from './tpm-targets.ts'
 import { wireTargets } from './wire-targets.ts'
 
 const text = (input: Uint8Array) => Buffer.from(input).toString('utf8')
@@ -291,4 +292,11 @@ const rpcTargets: Record<string, Target> = {
 }
 
 /** The parsers by name. */
-export const targets: Record<string, Target> = { ...rpcTargets, ...wireTargets, ...textTargets, ...kernelTargets, ...originTargets }
+export const targets: Record<string, Target> = {
+  ...rpcTargets,
+  ...wireTargets,
+  ...textTargets,
+  ...kernelTargets,
+  ...originTargets,
+  ...tpmTargets,
+}

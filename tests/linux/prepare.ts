@@ -12,6 +12,8 @@ try {
     { name: 'xorriso', why: 'makes ISO 9660', shown: '/usr/bin/xorriso' },
     { name: 'btrfs-progs', why: 'makes btrfs', shown: '/usr/sbin/mkfs.btrfs' },
     { name: 'cryptsetup-bin', why: 'makes encrypted volumes', shown: '/usr/sbin/cryptsetup' },
+    { name: 'swtpm', why: 'is a TPM', shown: '/usr/bin/swtpm' },
+    { name: 'tpm2-tools', why: 'seals and reads PCRs', shown: '/usr/bin/tpm2_unseal' },
     { name: 'lvm2', why: 'makes volumes of LVM', shown: '/usr/sbin/pvcreate' },
     { name: 'mdadm', why: 'makes arrays of disks', shown: '/usr/sbin/mdadm' },
   ])
