@@ -4,7 +4,7 @@
  * file system, has every block of it verified, makes it the root and becomes /sbin/init. It needs no C library.
  *
  * For init it leaves on /run/ichor: `key.pub` (whose releases this system trusts), `root` (what is running), `source` (where
- * it came from) and, on `medium`, the file system that holds it.
+ * it came from), the policy of a signed image (`tpm2-pcr-*`) and, on `medium`, the file system that holds it.
  */
 #include "stage0.h"
 
@@ -77,7 +77,7 @@ static void move(const char *from, const char *to)
 		stop("cannot move a mount to", to, result, damaged);
 }
 
-static void write_text(const char *path, const char *text)
+void write_text(const char *path, const char *text)
 {
 	long fd = call(__NR_open, (long)path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444, 0, 0);
 	word size = length_of(text);
@@ -102,6 +102,7 @@ static void hand_over(struct text *source)
 	make_folder("/root/run/ichor", 0755);
 	write_text("/root/run/ichor/key.pub", key);
 	write_text("/root/run/ichor/root", description);
+	keep_policy("/root/run/ichor");
 	add(source, "\n");
 	write_text("/root/run/ichor/source", source->at);
 	if (!starts(source->at, "initramfs")) {
@@ -125,6 +126,7 @@ __attribute__((noreturn, used)) static void start(void)
 	open_console();
 	mount_virtual("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
 	mount_virtual("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+	measure("enter-initrd");
 	read_root(&root);
 	read_modules();
 	find_root(&root, &source);
@@ -132,6 +134,7 @@ __attribute__((noreturn, used)) static void start(void)
 	say("every block of it is verified as it is read: if the kernel reports a corrupted block, ", damaged, "", "");
 	forget_modules();
 	hand_over(&source);
+	measure("leave-initrd");
 	move("/dev", "/root/dev");
 	move("/proc", "/root/proc");
 	move("/sys", "/root/sys");

@@ -8,6 +8,7 @@
 typedef unsigned long word;
 
 /* Of <errno.h>, which needs a C library. */
+#define E_NOENT 2
 #define E_EXIST 17
 #define E_BUSY 16
 #define E_NODEV 19
@@ -45,11 +46,17 @@ word number_at(const char **text);
 /* Reads a whole file of the initramfs or of sysfs; the bytes end with a zero. Negative when it cannot or does not fit. */
 long read_text(const char *path, char *into, word size);
 
+void write_text(const char *path, const char *text);
+
 /* Lines on every console, after `[stage0] `. */
 void say(const char *a, const char *b, const char *c, const char *d);
 /* Prints one line with the cause and the remedy, and restarts the machine after one minute. */
 __attribute__((noreturn)) void stop(const char *what, const char *subject, long result, const char *way_out);
 extern const char damaged[];
+
+/* Measures a phase of the start, and keeps the policy of the image in a folder. */
+void measure(const char *phase);
+void keep_policy(const char *folder);
 
 /* Loads what is always needed, then whatever the machine's devices ask for that was not loaded yet. */
 void read_modules(void);

@@ -36,4 +36,5 @@ export interface Kernel {
   readonly acpi: typeof import('../linux/device/acpi.ts')
   readonly console: typeof import('../linux/device/console.ts')
   readonly watchdog: typeof import('../linux/device/watchdog.ts')
+  readonly tpm: typeof import('../linux/device/tpm.ts')
 }

@@ -74,7 +74,7 @@ function exchange(port: number, command: Uint8Array): Promise<Uint8Array> {
   let received = Buffer.alloc(0)
   const socket = connect(port, '127.0.0.1', () => socket.write(command))
   socket.setTimeout(30_000, () => socket.destroy(new Error('swtpm does not answer')))
-  socket.on('data', (chunk) => {
+  socket.on('data', (chunk: Buffer) => {
     received = Buffer.concat([received, chunk])
     if (received.length >= 10 && received.length >= received.readUInt32BE(2)) socket.end()
   })

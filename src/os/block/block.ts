@@ -8,6 +8,7 @@ import { observeVolumes } from './controllers/discovery.ts'
 import { mountVolumes } from './controllers/mount.ts'
 import { mergeMountRequests } from './controllers/mount-request.ts'
 import { publishMounts } from './controllers/mount-status.ts'
+import { measureStart } from './controllers/pcr-status.ts'
 import { observeSwap } from './controllers/swap.ts'
 import { observeSymlinks } from './controllers/symlinks.ts'
 import { observeSystemDisk } from './controllers/system-disk.ts'
@@ -15,6 +16,7 @@ import { configUserDisks } from './controllers/user-disks.ts'
 import { configVolumes } from './controllers/volume-config.ts'
 import { settleVolumes } from './controllers/volumes.ts'
 import { configZswap, observeZswap } from './controllers/zswap.ts'
+import { TpmWindow } from './encryption/tpm/tpm-window.ts'
 import { resources } from './resource-types.ts'
 
 /** The block area: disks, partitions, volumes and mounts. A container has volumes, but no disks. */
@@ -27,19 +29,23 @@ export const block: Area = {
   }),
 }
 
-const onMachine = (machine: Machine) => [
-  observeDevices(machine.kernel),
-  observeSymlinks(machine.kernel),
-  observeDisks(machine.kernel),
-  observeVolumes(machine.kernel),
-  observeSystemDisk,
-  configVolumes(machine.meta),
-  configUserDisks,
-  settleVolumes(machine),
-  mergeMountRequests,
-  mountVolumes(machine),
-  publishMounts,
-  observeSwap(machine.kernel),
-  configZswap,
-  observeZswap(machine.kernel),
-]
+const onMachine = (machine: Machine) => {
+  const tpm = new TpmWindow(machine.kernel)
+  return [
+    observeDevices(machine.kernel),
+    observeSymlinks(machine.kernel),
+    observeDisks(machine.kernel),
+    observeVolumes(machine.kernel),
+    observeSystemDisk,
+    configVolumes(machine.meta),
+    configUserDisks,
+    settleVolumes(machine),
+    measureStart(tpm),
+    mergeMountRequests,
+    mountVolumes(machine),
+    publishMounts,
+    observeSwap(machine.kernel),
+    configZswap,
+    observeZswap(machine.kernel),
+  ]
+}

@@ -3,6 +3,7 @@ import * as mapper from '../../linux/block/device-mapper.ts'
 import * as acpi from '../../linux/device/acpi.ts'
 import * as screens from '../../linux/device/console.ts'
 import * as efi from '../../linux/device/efi-variables.ts'
+import * as tpm from '../../linux/device/tpm.ts'
 import * as uevent from '../../linux/device/uevent.ts'
 import * as watchdog from '../../linux/device/watchdog.ts'
 import * as fifo from '../../linux/fs/fifo.ts'
@@ -57,4 +58,5 @@ export const kernelOf = (mode: Kernel['mode']): Kernel => ({
   acpi,
   console: screens,
   watchdog,
+  tpm,
 })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { generateKeyPairSync, hash } from 'node:crypto'
 import type { Controller } from '../../../src/cosi/controller.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
@@ -36,21 +37,51 @@ describe('devices', () => {
 })
 
 describe('the state of security', () => {
+  const variable = (name: string) => `/sys/firmware/efi/efivars/${name}-8be4df61-93ca-11d2-aa0d-00e098032b8c`
+  const on = Uint8Array.of(6, 0, 0, 0, 1)
   const secure: Record<string, Uint8Array> = {
-    '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c': Uint8Array.of(6, 0, 0, 0, 1),
+    [variable('SecureBoot')]: on,
     '/sys/module/module/parameters/sig_enforce': Buffer.from('Y\n'),
   }
-  const kernel = (files: Record<string, Uint8Array>) => ({ exists: (path: string) => path in files, read: (path: string) => files[path]! })
+  const kernel = (files: Record<string, Uint8Array>) => ({
+    exists: (path: string) => path in files,
+    read: (path: string) => files[path]!,
+    readTextIfThere: (path: string) => (path in files ? Buffer.from(files[path]!).toString() : undefined),
+  })
+  const stateOf = async (files: Record<string, Uint8Array>, mode: 'metal' | 'container' = 'metal') => {
+    const { store } = await run(observeSecurityState({ mode, files: kernel(files) }))
+    return store.get(SecurityState, 'securitystate')?.spec
+  }
+  const plain = { secureBoot: false, selinuxState: 'disabled', fipsState: 'disabled' }
 
   test('of a machine is what its firmware and kernel say', async () => {
-    const { store } = await run(observeSecurityState({ mode: 'metal', files: kernel(secure) }))
-    expect(store.get(SecurityState, 'securitystate')?.spec).toEqual({ secureBoot: true, moduleSignatureEnforced: true })
-    const plain = await run(observeSecurityState({ mode: 'metal', files: kernel({}) }))
-    expect(plain.store.get(SecurityState, 'securitystate')?.spec).toEqual({ secureBoot: false })
+    expect(await stateOf(secure)).toEqual({ ...plain, secureBoot: true, moduleSignatureEnforced: true })
+    expect(await stateOf({})).toEqual(plain)
+    expect(await stateOf({ [variable('SecureBoot')]: on, [variable('SetupMode')]: on })).toEqual(plain)
+  })
+
+  test('names the image and the key of its policy', async () => {
+    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const pem = Buffer.from(publicKey.export({ type: 'spki', format: 'pem' }))
+    const digest = hash('sha256', publicKey.export({ type: 'spki', format: 'der' }), 'hex').toUpperCase()
+    const image = {
+      '/sys/firmware/efi/efivars/StubInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f': on,
+      '/run/ichor/tpm2-pcr-public-key.pem': pem,
+    }
+    const pcrSigningKeyFingerprint = digest.match(/../g)!.join(':')
+    expect(await stateOf(image)).toEqual({ ...plain, bootedWithUKI: true, pcrSigningKeyFingerprint })
+    expect(await stateOf({ '/run/ichor/tpm2-pcr-public-key.pem': Buffer.from('no key') })).toEqual(plain)
+  })
+
+  test('of SELinux counts where it was requested', async () => {
+    const enforce = { '/sys/fs/selinux/enforce': Buffer.from('1') }
+    expect(await stateOf({ ...enforce, '/proc/cmdline': Buffer.from('quiet') })).toEqual(plain)
+    expect(await stateOf({ ...enforce, '/proc/cmdline': Buffer.from('a selinux=1 b') })).toEqual({ ...plain, selinuxState: 'enforcing' })
+    const permissive = { '/sys/fs/selinux/enforce': Buffer.from('0'), '/proc/cmdline': Buffer.from('selinux=1\n') }
+    expect(await stateOf(permissive)).toEqual({ ...plain, selinuxState: 'permissive' })
   })
 
   test('of a container has nothing about its host', async () => {
-    const { store } = await run(observeSecurityState({ mode: 'container', files: kernel(secure) }))
-    expect(store.get(SecurityState, 'securitystate')?.spec).toEqual({ secureBoot: false })
+    expect(await stateOf(secure, 'container')).toEqual({ secureBoot: false })
   })
 })

@@ -1,28 +1,51 @@
 import { type Controller, defineController, exclusive } from '../../../cosi/controller.ts'
+import { messageOf } from '../../../wire/error-message.ts'
+import { policyKeyFingerprint } from '../../block/public.ts'
+import { isSecureBoot } from '../../hardware/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import { SecurityState } from '../resources/security-state.ts'
 
-/** The SecureBoot variable of the firmware: four bytes of attributes, then one that is 1 when it is on (UEFI 2.10, section 3.3). */
-const secureBootVariable = '/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c'
+/** A variable of systemd's stub, which exists only where it started the kernel (systemd-stub(7)). */
+const stubVariable = '/sys/firmware/efi/efivars/StubInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f'
 const signedModulesOnly = '/sys/module/module/parameters/sig_enforce'
+const enforcing = '/sys/fs/selinux/enforce'
+
+type Files = Pick<Kernel['files'], 'exists' | 'read' | 'readTextIfThere'>
 
 /** How the machine was started and what its kernel enforces; a container reports nothing about its host. */
-export const observeSecurityState = ({
-  mode,
-  files,
-}: {
-  mode: Kernel['mode']
-  files: Pick<Kernel['files'], 'exists' | 'read'>
-}): Controller =>
+export const observeSecurityState = ({ mode, files }: { mode: Kernel['mode']; files: Files }): Controller =>
   defineController({
     name: 'runtime.SecurityStateController',
     inputs: {},
     outputs: { state: exclusive(SecurityState) },
-    reconcile({ state }) {
-      const byte = (path: string, at: number) => (mode !== 'container' && files.exists(path) ? files.read(path)[at] : undefined)
+    reconcile({ state, log }) {
+      if (mode === 'container') {
+        state.put('securitystate', { secureBoot: false })
+        return
+      }
+      const fingerprint = () => {
+        try {
+          return policyKeyFingerprint(files)
+        } catch (error) {
+          log.error('PCR signing key of the image not readable', { error: messageOf(error) })
+          return undefined
+        }
+      }
+      const pcrSigningKeyFingerprint = fingerprint()
       state.put('securitystate', {
-        secureBoot: byte(secureBootVariable, 4) === 1,
-        ...(byte(signedModulesOnly, 0) === 'Y'.charCodeAt(0) && { moduleSignatureEnforced: true }),
+        secureBoot: isSecureBoot(files),
+        ...(pcrSigningKeyFingerprint !== undefined && { pcrSigningKeyFingerprint }),
+        selinuxState: seLinuxState(files),
+        fipsState: 'disabled', // the runtime's cryptography has no such mode
+        ...(files.exists(stubVariable) && { bootedWithUKI: true }),
+        ...(files.readTextIfThere(signedModulesOnly)?.trim() === 'Y' && { moduleSignatureEnforced: true }),
       })
     },
   })
+
+/** SELinux counts where the operator requested it on the command line, whatever the kernel does by default. */
+function seLinuxState(files: Files): 'disabled' | 'permissive' | 'enforcing' {
+  const requested = /(?:^|\s)selinux=(\S+)/.exec(files.readTextIfThere('/proc/cmdline') ?? '')?.[1] === '1'
+  if (!requested || !files.exists(enforcing)) return 'disabled'
+  return files.readTextIfThere(enforcing)?.trim() === '1' ? 'enforcing' : 'permissive'
+}

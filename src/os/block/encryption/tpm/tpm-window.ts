@@ -1,0 +1,86 @@
+/**
+ * The time in which the TPM seals and unseals: from the start of init until all volumes are open. Then PCR 11 is extended once
+ * more, so that what runs later, a pod that broke out included, cannot unseal the keys of the disks until the next start.
+ */
+import { Tpm } from '../../../../wire/tpm2/tpm.ts'
+import type { Kernel } from '../../../kernel.ts'
+import { KeyError } from '../passphrase.ts'
+
+/** The PCR that the stub extends by the sections of the image, and the start by its phases. */
+export const imagePcr = 11
+
+/** Words of the phases, as the field measures them. Stage 0 measures `enter-initrd` and `leave-initrd` before. */
+const phases = { open: 'enter-machined', closed: 'start-the-world' } as const
+
+/** The TPM of this start. */
+export class TpmWindow {
+  #phase: 'before' | 'open' | 'closed' = 'before'
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(readonly kernel: { readonly tpm: Pick<Kernel['tpm'], 'openTpm'> }) {}
+
+  get isClosed(): boolean {
+    return this.#phase === 'closed'
+  }
+
+  /** Measures that init runs, once. Resolves to false on a machine without a TPM 2.0. */
+  open(): Promise<boolean> {
+    return this.#inTurn(async (tpm) => {
+      await this.#enter(tpm)
+      return true
+    }).catch(noneIs(false))
+  }
+
+  /** Runs commands, one user after another. Throws KeyError where there is no TPM or the window is closed. */
+  use<T>(run: (tpm: Tpm) => Promise<T>): Promise<T> {
+    return this.#inTurn(async (tpm) => {
+      if (this.#phase === 'closed')
+        throw new KeyError('the TPM seals and unseals only until all volumes are open, this key is added at the next start')
+      await this.#enter(tpm)
+      return run(tpm)
+    })
+  }
+
+  /** Closes the window until the next start. */
+  async close(): Promise<void> {
+    await this.#inTurn(async (tpm) => {
+      if (this.#phase !== 'open') return
+      await tpm.measure(imagePcr, Buffer.from(phases.closed))
+      this.#phase = 'closed'
+    })
+  }
+
+  async #enter(tpm: Tpm): Promise<void> {
+    if (this.#phase !== 'before') return
+    await tpm.measure(imagePcr, Buffer.from(phases.open))
+    this.#phase = 'open'
+  }
+
+  #inTurn<T>(run: (tpm: Tpm) => Promise<T>): Promise<T> {
+    const turn = this.#last.then(async () => {
+      const device = await this.kernel.tpm.openTpm()
+      if (!device) throw new NoTpm()
+      try {
+        return await run(new Tpm((command) => device.transmit(command)))
+      } finally {
+        await device.close()
+      }
+    })
+    this.#last = turn.catch(() => {})
+    return turn
+  }
+}
+
+/** The machine has no TPM 2.0. */
+class NoTpm extends KeyError {
+  constructor() {
+    super('the machine has no TPM 2.0: switch it on in the firmware, or use another kind of key')
+  }
+}
+
+const noneIs =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if (error instanceof NoTpm) return value
+    throw error
+  }
