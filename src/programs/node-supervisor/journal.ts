@@ -22,6 +22,7 @@ const Entry = v.variant('kind', [
   v.object({ kind: v.literal('iptables'), iptables: path, bridge: v.pipe(v.string(), v.regex(/^[a-z0-9]{1,15}$/)), node }),
   v.object({ kind: v.literal('sysctl'), name: v.string(), previous: v.string(), node }),
   v.object({ kind: v.literal('unit'), name: v.pipe(v.string(), v.regex(/^ichor-[a-z0-9-]{1,100}\.service$/)), node }),
+  v.object({ kind: v.literal('engine'), socket: path, cluster: v.string(), node }),
   v.object({ kind: v.literal('program'), args: v.array(v.string()), node }),
   v.object({ kind: v.literal('forgotten'), node: v.string() }),
   v.object({ kind: v.literal('process'), pid: v.pipe(v.number(), v.integer(), v.minValue(2)), start: v.string(), node }),

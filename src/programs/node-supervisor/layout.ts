@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import * as v from 'valibot'
 import { failedWith } from '../../wire/errno.ts'
 import { formatHostPort } from '../../wire/host-port.ts'
+import { EngineRecord } from './engine-record.ts'
 import { diskBuses } from './machine/qemu-arguments.ts'
 
 const address = v.pipe(v.string(), v.ip())
@@ -25,7 +26,7 @@ export const NodeRecord = v.object({
   cpus: v.number(),
   /** Bytes. */
   memory: v.number(),
-  ports: v.array(v.object({ hostPort: port, nodePort: port, protocol })),
+  ports: v.array(v.object({ hostPort: port, nodePort: port, protocol, address: v.optional(address) })),
   /** Its removal has begun; the next command that changes the cluster finishes it. */
   leaving: v.optional(v.boolean()),
   /** Of a virtual machine: its identity and its disks, sizes in bytes. */
@@ -69,9 +70,10 @@ export const ClusterRecord = v.object({
   machineApi: v.object({ hostPort: port }),
   hostAddress: v.string(),
   discovery: v.optional(v.object({ port })),
-  /** The root file system's image, the one nodes of this cluster run. */
+  /** The file of the nodes' root file system, or the name of their image in a container engine. */
   image: v.string(),
   machines: v.optional(MachinesRecord),
+  engine: v.optional(EngineRecord),
   nodes: v.array(NodeRecord),
 })
 export type ClusterRecord = v.InferOutput<typeof ClusterRecord>
@@ -122,8 +124,14 @@ export function discoveryLock(directory: string): string {
 }
 
 /** Where a cluster's discovery server listens. */
-export function discoveryAddress({ network, discovery }: ClusterRecord): string {
-  return formatHostPort(network.gateway, discovery?.port ?? 0)
+export function discoveryAddress({ network, discovery, engine }: ClusterRecord): string {
+  return formatHostPort(engine?.discoveryAddress ?? network.gateway, discovery?.port ?? 0)
+}
+
+/** Where nodes reach Kubernetes: at the gateway, or at the first control plane where the gateway is that of an engine. */
+export function kubernetesAddress({ network, kubernetes, engine, nodes }: ClusterRecord): string {
+  const first = engine && nodes.find(({ role }) => role === 'controlplane')
+  return formatHostPort(first?.ip ?? network.gateway, kubernetes.port)
 }
 
 /** The networks of a cluster, the first one first. */

@@ -9,10 +9,15 @@ import type { ClusterRequest } from './plan/plan.ts'
 import { checkMachines, checkRoom } from './qemu/preflight.ts'
 
 /** A cluster's nodes are all of one kind. */
-export function checkSameKind({ name, machines }: ClusterRecord, request: ClusterRequest): void {
-  if ((machines !== undefined) === (request.machines !== undefined)) return
-  const [has, say] = machines ? ['virtual machines', 'create qemu'] : ['containers', 'create']
-  throw new UsageError(`cluster "${name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
+export function checkSameKind(record: ClusterRecord, request: ClusterRequest): void {
+  const kind = ({ machines, engine }: { machines?: unknown; engine?: unknown }) => (machines ? 'qemu' : engine ? 'docker' : 'container')
+  if (kind(record) === kind(request)) return
+  const { has, say } = {
+    qemu: { has: 'virtual machines', say: 'create qemu' },
+    docker: { has: 'containers of Docker or Podman', say: 'create docker' },
+    container: { has: 'containers', say: 'create' },
+  }[kind(record)]
+  throw new UsageError(`cluster "${record.name}" consists of ${has}: say "talosctl cluster ${say}", or choose another name with --name`)
 }
 
 /** What this host lacks, or has in the way, for nodes that were created before. */

@@ -19,15 +19,13 @@ export function closing(
   record: ClusterRecord,
   { progress, kubeconfig }: { progress?: Progress | undefined; kubeconfig: boolean },
 ): void {
-  const { network, kubernetes, machineApi } = record
   const first = record.nodes[0]
   const talosctl = callable('talosctl')
   if (progress) io.stderr.write(`\n${progress.summary()}\n`)
   io.stderr.write(
     [
       '',
-      `Kubernetes: https://${formatHostPort(network.gateway, kubernetes.port)}, also https://127.0.0.1:${kubernetes.hostPort}`,
-      `machines: ${formatHostPort(first?.ip ?? '', 50_000)}, also 127.0.0.1:${machineApi.hostPort}`,
+      ...endpoints(record),
       '',
       'try next:',
       `  ${talosctl} -n ${first?.ip} services`,
@@ -37,6 +35,16 @@ export function closing(
       '',
     ].join('\n'),
   )
+}
+
+/** Where the two APIs are: an engine's network may be out of reach for its host. */
+function endpoints({ network, kubernetes, machineApi, nodes, engine }: ClusterRecord): string[] {
+  const published = { kubernetes: `https://127.0.0.1:${kubernetes.hostPort}`, machines: `127.0.0.1:${machineApi.hostPort}` }
+  if (engine) return [`Kubernetes: ${published.kubernetes}`, `machines: ${published.machines}`]
+  return [
+    `Kubernetes: https://${formatHostPort(network.gateway, kubernetes.port)}, also ${published.kubernetes}`,
+    `machines: ${formatHostPort(nodes[0]?.ip ?? '', 50_000)}, also ${published.machines}`,
+  ]
 }
 
 /** A cluster's nodes in words. */

@@ -26,6 +26,7 @@ import { checkHost, checkSameKind } from './check-host.ts'
 import { hasMergedKubeconfig, mergeIntoKubeconfig, mergeTalosconfig } from './client-files.ts'
 import { closing, describe, maintenance } from './closing.ts'
 import { destroyCluster, destroyNode } from './destroy.ts'
+import { machineEndpoints, reachableKubeconfig } from './engine/reach.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host/ports.ts'
 import { checkNetworks, checkPorts } from './host/preflight.ts'
@@ -57,18 +58,19 @@ export interface CreateOptions {
   yes: boolean
 }
 
-const timeouts = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
+/** Milliseconds: to query the state of nodes, and until a cluster is healthy. */
+export const timeouts = { state: 10_000, usual: 20 * 60_000, emulated: 90 * 60_000 }
 
 /** Creates a cluster, or brings an existing one to the requested state. */
 export async function createCluster(io: Io, options: CreateOptions): Promise<void> {
   const { request } = options
+  if (request.engine) return (await import('./engine/create.ts')).createInEngine(io, options, request.engine)
   const directory = join(request.state, request.name)
   const present = readCluster(directory)
   if (present) checkSameKind(present, request)
   checkHost(request, present, options.configs.kubespan)
   const record = present ?? (await newCluster(io, options))
-  if (existsSync(clusterPaths(directory).tombstone))
-    throw new UsageError(`cluster "${request.name}" is half destroyed: finish it with "talosctl cluster destroy --name ${request.name}"`)
+  refuseHalfDestroyed(directory, request.name)
   const unlock = holdCluster(directory)
   try {
     const progress = new Progress(io)
@@ -109,8 +111,14 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
   }
 }
 
+/** Refuses a cluster whose removal has begun. */
+export function refuseHalfDestroyed(directory: string, name: string): void {
+  if (existsSync(clusterPaths(directory).tombstone))
+    throw new UsageError(`cluster "${name}" is half destroyed: finish it with "talosctl cluster destroy --name ${name}"`)
+}
+
 /** What broke off half-way can be gone on with, or be taken away. */
-function withWayOut(error: Error, { name }: ClusterRequest): Error {
+export function withWayOut(error: Error, { name }: ClusterRequest): Error {
   if (error instanceof UsageError) return error
   const text = `${error.message}\nthe cluster is kept as it is: go on with the same command, or take it away with "talosctl cluster destroy --name ${name}"`
   return Object.assign(new Error(text, { cause: error }), 'code' in error && { code: error.code })
@@ -131,7 +139,7 @@ async function newCluster(io: Io, { request, configs, requested }: CreateOptions
 }
 
 /** Counts left to their defaults are those a cluster has. */
-function withPresentCounts({ request, given }: CreateOptions, record: ClusterRecord): ClusterRequest {
+export function withPresentCounts({ request, given }: CreateOptions, record: ClusterRecord): ClusterRequest {
   const count = (role: NodeRecord['role']) => record.nodes.filter((node) => node.role === role && !node.leaving).length
   return {
     ...request,
@@ -239,7 +247,7 @@ async function leave(
 }
 
 /** Waits for a healthy cluster and hands out its kubeconfig. */
-async function settle(
+export async function settle(
   io: Io,
   directory: string,
   record: ClusterRecord,
@@ -255,9 +263,8 @@ async function settle(
     readiness: options.checkReadiness,
   })
   if (options.kubeconfig) {
-    const first = record.nodes.find(({ role }) => role === 'controlplane')
-    const text = await fetchKubeconfig(first?.ip ?? '', configs.credentials, signal)
-    const { context, file } = await mergeIntoKubeconfig(io, directory, text)
+    const text = await fetchKubeconfig(machineEndpoints(record)[0] ?? '', configs.credentials, signal)
+    const { context, file } = await mergeIntoKubeconfig(io, directory, await reachableKubeconfig(record, text))
     progress.line(`kubeconfig: context "${context}" in ${file}`)
   }
 }
@@ -269,7 +276,7 @@ export function reloadGateway(directory: string): void {
 }
 
 /** Does the same for all at once and waits for all, also when one fails. */
-async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
+export async function together<T>(items: readonly T[], act: (item: T) => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(items.map(act))
   const failed = results.find((result) => result.status === 'rejected')
   if (failed) throw failed.reason

@@ -95,6 +95,8 @@ function describe(entry: JournalEntry): string {
       return `program ${entry.args.join(' ')}`
     case 'unit':
       return `systemd unit ${entry.name}`
+    case 'engine':
+      return `containers and network of cluster "${entry.cluster}" in the engine at ${entry.socket}`
     case 'loop':
       return `loop device of ${entry.backing}`
     default:

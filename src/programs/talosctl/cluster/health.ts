@@ -1,5 +1,6 @@
 import type { ClusterRecord } from '../../node-supervisor/layout.ts'
 import type { Io } from '../io.ts'
+import { machineEndpoints, publishedKubernetes } from './engine/reach.ts'
 import type { Credentials } from './node-api.ts'
 import type { Progress } from './progress.ts'
 
@@ -24,8 +25,12 @@ export async function awaitHealth(
   const { clusterView } = await import('../health/view.ts')
   const { Cluster } = await import('../cluster.ts')
   const ips = (role: string) => record.nodes.filter((node) => node.role === role).map(({ ip }) => ip)
-  const cluster = new Cluster(io, { endpoints: ips('controlplane'), nodes: [], tls: credentials, source: 'cluster create' })
-  const view = clusterView(cluster, { controlPlanes: ips('controlplane'), workers: ips('worker') })
+  const cluster = new Cluster(io, { endpoints: machineEndpoints(record), nodes: [], tls: credentials, source: 'cluster create' })
+  const view = clusterView(cluster, {
+    controlPlanes: ips('controlplane'),
+    workers: ips('worker'),
+    kubernetesEndpoint: publishedKubernetes(record),
+  })
   const steps = healthSteps().filter(({ needsReadyNodes }) => wait.readiness || !needsReadyNodes)
   try {
     await progress.phase('health', (detail) =>

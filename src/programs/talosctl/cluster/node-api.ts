@@ -5,6 +5,7 @@ import { machine } from '../../../rpc/enums.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { formatHostPort } from '../../../wire/host-port.ts'
+import { dialAddress } from '../endpoint.ts'
 import { sequenceFailure } from '../event.ts'
 
 /** Where the API of a machine listens. */
@@ -89,17 +90,24 @@ export async function awaitConfigured(
   })
 }
 
-/** Waits until a node answers to its cluster's credentials. */
-export async function awaitApi(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
-  await insist(`the API of node ${ip} does not answer`, signal, () =>
-    withNode(ip, credentials, (channel) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000, signal })),
-  )
+/** Waits until a node answers to its cluster's credentials; an endpoint without a port has that of the machine API. */
+export async function awaitApi(
+  endpoint: string,
+  credentials: Credentials,
+  signal: AbortSignal,
+  trouble: () => Promise<string | undefined> = async () => undefined,
+): Promise<void> {
+  await insist(`the API of node ${endpoint} does not answer`, signal, async () => {
+    const why = await trouble()
+    if (why) throw new HopelessError(why)
+    await withNode(endpoint, credentials, (channel) => channel.unary('machine.MachineService/Version', {}, { deadline: 10_000, signal }))
+  })
 }
 
 /** Bootstraps a control plane as the first of its cluster; one that is already bootstrapped is left alone. */
-export async function bootstrap(ip: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
-  await insist(`node ${ip} does not bootstrap`, signal, () =>
-    withNode(ip, credentials, async (channel) => {
+export async function bootstrap(endpoint: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
+  await insist(`node ${endpoint} does not bootstrap`, signal, () =>
+    withNode(endpoint, credentials, async (channel) => {
       try {
         await channel.unary('machine.MachineService/Bootstrap', {}, { deadline: 10_000, signal })
       } catch (error) {
@@ -110,9 +118,9 @@ export async function bootstrap(ip: string, credentials: Credentials, signal: Ab
 }
 
 /** The administrator's kubeconfig, once a control plane can make one. */
-export async function fetchKubeconfig(ip: string, credentials: Credentials, signal: AbortSignal): Promise<string> {
-  return insist(`node ${ip} gives no kubeconfig`, signal, () =>
-    withNode(ip, credentials, async (channel) => {
+export async function fetchKubeconfig(endpoint: string, credentials: Credentials, signal: AbortSignal): Promise<string> {
+  return insist(`node ${endpoint} gives no kubeconfig`, signal, () =>
+    withNode(endpoint, credentials, async (channel) => {
       // The reply is a gzipped tar with one file.
       const parts: Uint8Array[] = []
       for await (const { bytes } of channel.serverStream('machine.MachineService/Kubeconfig', {}, { deadline: 10_000, signal }))
@@ -157,8 +165,8 @@ export function firstFile(tar: Uint8Array): string {
   throw new Error('the archive holds no file')
 }
 
-async function withNode<T>(ip: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
-  return withChannel(formatHostPort(ip, machineApiPort), credentials, act)
+async function withNode<T>(endpoint: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
+  return withChannel(dialAddress(endpoint), credentials, act)
 }
 
 async function withChannel<T>(address: string, tls: Credentials | { insecure: true }, act: (channel: Channel) => Promise<T>): Promise<T> {

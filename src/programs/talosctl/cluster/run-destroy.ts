@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { Journal } from '../../node-supervisor/journal.ts'
 import { clusterPaths, readCluster } from '../../node-supervisor/layout.ts'
 import { LockedError, lock } from '../../node-supervisor/lock.ts'
 import { UsageError } from '../failure.ts'
@@ -16,17 +17,20 @@ export interface DestroyOptions {
   state: string
   name: string
   force: boolean
+  /** Whether containers of Docker or Podman go that no folder knows of, with `force`. */
+  inEngine?: boolean
   logs?: string | undefined
   /** The file for a support archive of the nodes. */
   support?: string | undefined
 }
 
 /** Destroys a cluster and takes its contexts out of the client's files. */
-export async function runDestroy(io: Io, { state, name, force, logs, support }: DestroyOptions): Promise<void> {
+export async function runDestroy(io: Io, { state, name, force, inEngine, logs, support }: DestroyOptions): Promise<void> {
   checkName(name)
-  checkRoot()
   const directory = join(state, name)
+  if (!inEngine && !isInEngine(directory)) checkRoot()
   if (!isCluster(directory)) {
+    if (force && inEngine) return removeUnknown(io, name)
     if (force) {
       io.stderr.write(`there is no cluster "${name}" in "${state}"\n`)
       return
@@ -37,7 +41,7 @@ export async function runDestroy(io: Io, { state, name, force, logs, support }: 
   try {
     const record = readable(directory)
     if (support) await saveSupport(io, directory, record, support)
-    if (logs) await archiveConsoles(directory, logs)
+    if (logs) await archiveConsoles(io, directory, logs)
     const started = io.now().getTime()
     io.stderr.write(`destroying cluster "${name}"${record ? ` with ${record.nodes.length} nodes` : ''} …\n`)
     if (record) await removeContexts(io, directory)
@@ -46,6 +50,21 @@ export async function runDestroy(io: Io, { state, name, force, logs, support }: 
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+/** Takes away what an engine has of a cluster that no folder knows of. */
+async function removeUnknown(io: Io, name: string): Promise<void> {
+  const { Engine } = await import('./engine/client.ts')
+  const { removeCluster } = await import('./engine/provision.ts')
+  const { engineSocket } = await import('./engine/socket.ts')
+  const engine = await Engine.open(engineSocket(io.env), io.signal)
+  const count = await removeCluster(engine, name)
+  io.stderr.write(`cluster "${name}" is gone from the engine at ${engine.socket}: ${count} containers\n`)
+}
+
+/** Whether a cluster, or the rest of one, is in Docker or Podman: then root is not needed to take it away. */
+function isInEngine(directory: string): boolean {
+  return new Journal(clusterPaths(directory).journal).entries().some(({ kind }) => kind === 'engine')
 }
 
 /** A cluster that is not there, with those that are. */

@@ -1,39 +1,64 @@
 import { join } from 'node:path'
-import { formatHostPort } from '../../../wire/host-port.ts'
-import { clusterPaths, networksOf, nodeDirectory, nodePaths, readCluster } from '../../node-supervisor/layout.ts'
+import { messageOf } from '../../../wire/error-message.ts'
+import {
+  type ClusterRecord,
+  clusterPaths,
+  kubernetesAddress,
+  networksOf,
+  nodeDirectory,
+  nodePaths,
+  readCluster,
+} from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
 import { UsageError } from '../failure.ts'
+import type { Io } from '../io.ts'
 import { table } from '../output/table.ts'
+import { publishedKubernetes } from './engine/reach.ts'
 
 /** What `cluster show` prints of a cluster. */
-export function showCluster(state: string, name: string): string {
+export async function showCluster(io: Io, state: string, name: string): Promise<string> {
   const directory = join(state, name)
   const cluster = readCluster(directory)
   if (!cluster)
     throw new UsageError(
       `there is no cluster "${name}" in "${state}": create it with "talosctl cluster create --name ${name}", or name another folder with --state`,
     )
-  const { network, kubernetes } = cluster
+  const { network } = cluster
   const head = table([
-    ['PROVISIONER', cluster.machines ? 'qemu' : 'container'],
+    ['PROVISIONER', cluster.machines ? 'qemu' : cluster.engine ? 'docker' : 'container'],
     ['NAME', cluster.name],
-    ['NETWORK NAME', network.bridge],
+    ['NETWORK NAME', cluster.engine ? cluster.name : network.bridge],
     ['NETWORK CIDR', networksOf(cluster).join(',')],
     ['NETWORK GATEWAY', [network.gateway, ...(network.second ? [network.second.gateway] : [])].join(',')],
     ['NETWORK MTU', network.mtu],
-    ['KUBERNETES ENDPOINT', `https://${formatHostPort(network.gateway, kubernetes.port)}`],
+    ['KUBERNETES ENDPOINT', publishedKubernetes(cluster) ?? `https://${kubernetesAddress(cluster)}`],
   ])
   const rows = cluster.nodes.map(({ name: node, role, ip, secondIp, cpus, memory, disks = [] }) => {
     const size = disks.reduce((sum, disk) => sum + disk.size, 0)
     return [node, role, secondIp ? `${ip},${secondIp}` : ip, (cpus / 1000).toFixed(2), bytes(memory), disks.length > 0 ? bytes(size) : '-']
   })
+  const inEngine = cluster.engine && (await statesInEngine(io, cluster, cluster.engine.socket))
   const remarks = cluster.nodes
-    .map(({ name: node }) => [node, nodeState(nodeDirectory(directory, node))])
+    .map(({ name: node }) => [node, inEngine ? inEngine(node) : nodeState(nodeDirectory(directory, node))])
     .filter(([, state]) => state !== 'running')
     .map(([node, state]) => `${node}: ${state}\n`)
   const nodes = table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK'], ...rows])
   return `${head}\nNODES:\n\n${nodes}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
+}
+
+/** The states of containers; where the engine does not answer, the reason is that of every node. */
+async function statesInEngine(io: Io, { name }: ClusterRecord, socket: string): Promise<(node: string) => string> {
+  const { Engine } = await import('./engine/client.ts')
+  const { containersOf, nameOf } = await import('./engine/provision.ts')
+  try {
+    const present = await containersOf(await Engine.open(socket, io.signal), name)
+    const states = new Map(present.map((one) => [nameOf(one), one.State || 'unknown']))
+    return (node) => states.get(node) ?? 'no container'
+  } catch (error) {
+    io.signal.throwIfAborted()
+    return () => messageOf(error)
+  }
 }
 
 /** The state of a node as reported by its supervisor, or that there is none. */

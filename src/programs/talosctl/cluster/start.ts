@@ -9,10 +9,11 @@ import type { Io } from '../io.ts'
 import { checkHostAgain } from './check-host.ts'
 import { describe } from './closing.ts'
 import { reloadGateway } from './create.ts'
+import { machineEndpoints } from './engine/reach.ts'
 import { awaitHealth } from './health.ts'
 import { clusters } from './host/preflight.ts'
 import { checkUnits } from './host/unit.ts'
-import { awaitConfigured } from './node-api.ts'
+import { awaitApi, awaitConfigured } from './node-api.ts'
 import { readAdministrator } from './plan/configs.ts'
 import { Progress } from './progress.ts'
 import { nodeTrouble, provideCluster, provideNode } from './provision.ts'
@@ -40,7 +41,7 @@ export async function startClusters(io: Io, options: StartOptions): Promise<void
   if (names.length === 0) throw new UsageError(`there is no cluster in "${state}": name another folder with --state`)
   for (const each of names) {
     if (!existsSync(clusterPaths(join(state, each)).record)) throw noCluster(state, each)
-    if (withHost) checkUnits(each)
+    if (withHost) checkRestart(join(state, each), each)
   }
   let failed = 0
   for (const each of names) {
@@ -57,23 +58,38 @@ export async function startClusters(io: Io, options: StartOptions): Promise<void
   if (failed > 0) throw new ExitCode(1)
 }
 
+function checkRestart(directory: string, name: string): void {
+  if (readCluster(directory)?.engine)
+    throw new UsageError(
+      `--restart-with-host: cluster "${name}" is in Docker or Podman: let the system start the engine, and the nodes with "talosctl cluster start"`,
+    )
+  checkUnits(name)
+}
+
 async function startCluster(io: Io, directory: string, { wait, waitTimeout }: StartOptions): Promise<void> {
   const record = readCluster(directory)
   if (!record) throw new Error('it was destroyed meanwhile')
   const { name } = record
   if (existsSync(clusterPaths(directory).tombstone))
     throw new UsageError(`it is half destroyed: finish it with "talosctl cluster destroy --name ${name}"`)
-  checkHostAgain(record)
+  if (!record.engine) checkHostAgain(record)
   const unlock = holdCluster(directory)
   try {
     const progress = new Progress(io)
-    const present = isRunning(directory)
-    await startNodes(directory, record, progress)
+    const present = !record.engine && isRunning(directory)
+    if (record.engine) await startInEngine(io, record, record.engine.socket, progress)
+    else await startNodes(directory, record, progress)
     if (wait) await awaitCluster(io, directory, record, waitTimeout, progress)
     io.stderr.write(`cluster "${name}" ${present ? 'is running' : 'was started'} with ${describe(record.nodes)}\n`)
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+async function startInEngine(io: Io, record: ClusterRecord, socket: string, progress: Progress): Promise<void> {
+  const { Engine } = await import('./engine/client.ts')
+  const { startContainers } = await import('./engine/provision.ts')
+  await progress.phase('nodes', async () => startContainers(await Engine.open(socket, io.signal), record))
 }
 
 /** Starts every node, also when one does not start; throws with the reasons of those. */
@@ -106,6 +122,7 @@ async function awaitCluster(io: Io, directory: string, record: ClusterRecord, ti
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeout)])
   const nodes = staying(record)
   await progress.phase('machine API', async () => {
+    if (record.engine) return awaitApi(machineEndpoints(record)[0] ?? '', credentials, signal)
     const results = await Promise.allSettled(
       nodes.map((node) =>
         awaitConfigured(node.ip, { credentials, signal, trouble: () => nodeTrouble(nodeDirectory(directory, node.name)) }).catch(

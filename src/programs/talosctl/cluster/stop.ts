@@ -15,15 +15,21 @@ const stopTimeout = 90_000
 /** Shuts down the nodes of a cluster and ends its supervisors; its data and what it has on the host stay. */
 export async function stopCluster(io: Io, state: string, name: string): Promise<void> {
   checkName(name)
-  checkRoot()
   const directory = join(state, name)
   const record = readCluster(directory)
+  if (!record?.engine) checkRoot()
   if (!record) throw noCluster(state, name)
   const unlock = holdCluster(directory)
   try {
+    const started = io.now().getTime()
+    const report = () => io.stderr.write(`cluster "${name}" is stopped (${((io.now().getTime() - started) / 1000).toFixed(1)}s)\n`)
+    if (record.engine) {
+      await stopInEngine(io, name, record.engine.socket)
+      report()
+      return
+    }
     // Supervisors restart each other unless this file is there.
     writeFileSync(clusterPaths(directory).stopped, '', { mode: 0o600 })
-    const started = io.now().getTime()
     const locks = [
       gatewayLock(directory),
       discoveryLock(directory),
@@ -38,10 +44,16 @@ export async function stopCluster(io: Io, state: string, name: string): Promise<
         throw new Error(`cluster "${name}" does not stop: still running are processes ${pids.join(', ')}`)
       }
     }
-    io.stderr.write(`cluster "${name}" is stopped (${((io.now().getTime() - started) / 1000).toFixed(1)}s)\n`)
+    report()
   } finally {
     if (existsSync(directory)) unlock()
   }
+}
+
+async function stopInEngine(io: Io, name: string, socket: string): Promise<void> {
+  const { Engine } = await import('./engine/client.ts')
+  const { stopContainers } = await import('./engine/provision.ts')
+  await stopContainers(await Engine.open(socket, io.signal), name)
 }
 
 function terminate(pid: number): void {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { type ClusterRecord, clusterPaths } from '../../node-supervisor/layout.ts'
 import { describe } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { machineEndpoints } from './engine/reach.ts'
 import { readAdministrator } from './plan/configs.ts'
 
 /** Milliseconds for all of it. */
@@ -18,7 +19,7 @@ export async function saveSupport(io: Io, directory: string, record: ClusterReco
     const { Cluster } = await import('../cluster.ts')
     const { runSupport } = await import('../commands/diagnostics/support.ts')
     const { credentials } = await readAdministrator(directory, record.name)
-    const endpoints = record.nodes.filter(({ role }) => role === 'controlplane').map(({ ip }) => ip)
+    const endpoints = machineEndpoints(record)
     const nodes = record.nodes.map(({ ip }) => ip)
     const cluster = new Cluster(io, { endpoints, nodes, tls: credentials, source: 'cluster destroy' })
     try {

@@ -27,6 +27,7 @@ const undoOrder: JournalEntry['kind'][] = [
   'unit',
   'program',
   'process',
+  'engine',
   'cgroup',
   'netns',
   'link',
@@ -76,6 +77,9 @@ async function undoOne(entry: JournalEntry): Promise<void> {
     case 'process':
       await endProcess(entry)
       break
+    case 'engine':
+      await removeFromEngine(entry)
+      break
     case 'cgroup':
       await removeCgroup(entry.path, { deadlineMs: 20_000 })
       break
@@ -104,6 +108,13 @@ async function undoOne(entry: JournalEntry): Promise<void> {
       removeDirectory(entry.path)
       break
   }
+}
+
+/** An engine that does not answer is a leftover: its containers may still be there. */
+async function removeFromEngine({ socket, cluster }: { socket: string; cluster: string }): Promise<void> {
+  const { Engine } = await import('./engine/client.ts')
+  const { removeCluster } = await import('./engine/provision.ts')
+  await removeCluster(await Engine.open(socket, new AbortController().signal), cluster)
 }
 
 /** Processes whose whole command line ends in these arguments: those started, but killed before they could write themselves down. */

@@ -18,6 +18,8 @@ export function networksOfFlags(flags: NetworkFlags): Networks {
   const networks = chosen(flags)
   if (flags.provisioner === 'qemu' && [networks.first, networks.second].some((one) => one?.bytes.length === 16))
     throw new UsageError('--ipv6: virtual machines of a cluster get their addresses by DHCP, which is IPv4: leave it out')
+  if (flags.provisioner === 'docker' && (networks.second || networks.first.bytes.length === 16))
+    throw new UsageError('--ipv6: nodes in Docker or Podman have one IPv4 network: leave it out, or create the cluster without "docker"')
   return networks
 }
 

@@ -10,7 +10,7 @@ import { type ClusterRecord, networksOf, readCluster } from '../../../node-super
 import { UsageError } from '../../failure.ts'
 import { type Networks, parseCidr } from './cidr.ts'
 import type { ExposedPort } from './exposed-ports.ts'
-import { clash, freeNetwork, hostNetworks } from './networks.ts'
+import { clash, freeNetwork, type HostNetwork, hostNetworks } from './networks.ts'
 import { isFree } from './ports.ts'
 
 const gib = 1024 ** 3
@@ -79,16 +79,16 @@ export function checkDisk(state: string, nodes: number): void {
   }
 }
 
-/** The networks must not be in use; a default one that is in use is replaced by a free one. */
-export function checkNetworks({ first, second }: Networks, state: string, requested: boolean): Networks {
-  return { first: checkNetwork(first, state, requested), second: second && checkNetwork(second, state, true) }
+/** The networks must not be in use, by `more` either; a default one that is in use is replaced by a free one. */
+export function checkNetworks({ first, second }: Networks, state: string, requested: boolean, more: readonly HostNetwork[] = []): Networks {
+  return { first: checkNetwork(first, state, requested, more), second: second && checkNetwork(second, state, true, more) }
 }
 
-function checkNetwork(wanted: Prefix, state: string, requested: boolean): Prefix {
+function checkNetwork(wanted: Prefix, state: string, requested: boolean, more: readonly HostNetwork[]): Prefix {
   const others = clusters(state).flatMap((cluster) =>
     networksOf(cluster).map((cidr) => ({ link: `cluster "${cluster.name}"`, cidr: parseCidr(cidr) })),
   )
-  const used = [...others, ...hostNetworks()]
+  const used = [...others, ...more, ...hostNetworks()]
   const taken = clash(wanted, used)
   if (!taken) return wanted
   const free = wanted.bytes.length === 4 ? freeNetwork(used) : undefined
@@ -100,11 +100,9 @@ function checkNetwork(wanted: Prefix, state: string, requested: boolean): Prefix
 
 /** The host ports through which nodes are exposed must be free. */
 export async function checkPorts(address: string, ports: readonly ExposedPort[]): Promise<void> {
-  for (const { hostPort, protocol } of ports) {
-    if (protocol === 'tcp' && !(await isFree(address, hostPort))) {
-      throw new UsageError(
-        `port ${hostPort} of ${address} is in use: expose another with --exposed-ports, or another address with --host-ip`,
-      )
+  for (const { hostPort, protocol, address: own = address } of ports) {
+    if (protocol === 'tcp' && !(await isFree(own, hostPort))) {
+      throw new UsageError(`port ${hostPort} of ${own} is in use: expose another with --exposed-ports, or another address with --host-ip`)
     }
   }
 }

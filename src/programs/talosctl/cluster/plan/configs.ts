@@ -5,11 +5,19 @@ import { join } from 'node:path'
 import { defaultPodSubnet, defaultServiceSubnet, ipv6PodSubnet, ipv6ServiceSubnet } from '../../../../os/config/cluster-networks.ts'
 import type { ConfigContainer } from '../../../../os/config/container.ts'
 import type { SecretsBundle } from '../../../../os/config/generate/secrets.ts'
-import { formatHostPort } from '../../../../wire/host-port.ts'
 import { isIPv6 } from '../../../../wire/prefix.ts'
-import { type ClusterRecord, clusterPaths, type NodeRecord, networksOf, writeAtomically } from '../../../node-supervisor/layout.ts'
+import {
+  type ClusterRecord,
+  clusterPaths,
+  discoveryAddress,
+  kubernetesAddress,
+  type NodeRecord,
+  networksOf,
+  writeAtomically,
+} from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import type { Context } from '../../talosconfig/talosconfig.ts'
+import { machineEndpoints } from '../engine/reach.ts'
 import type { Credentials } from '../node-api.ts'
 import { installDisk } from '../qemu/request.ts'
 import { type FirewallAction, requestPatches } from './request-patches.ts'
@@ -155,8 +163,7 @@ export function nodeConfig(configs: Configs, node: NodeRecord): string {
 }
 
 function endpointsOf(cluster: ClusterRecord, { endpoint }: ConfigRequest): string[] {
-  if (endpoint) return [endpoint]
-  return cluster.nodes.filter(({ role }) => role === 'controlplane').map(({ ip }) => ip)
+  return endpoint ? [endpoint] : machineEndpoints(cluster)
 }
 
 function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets: SecretsBundle) {
@@ -171,7 +178,7 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
   ]
   return {
     clusterName: cluster.name,
-    endpoint: `https://${formatHostPort(network.gateway, kubernetes.port)}`,
+    endpoint: `https://${kubernetesAddress(cluster)}`,
     secrets,
     kubernetesVersion: kubernetes.version,
     dnsDomain: request.dnsDomain,
@@ -182,7 +189,7 @@ function generateOptions(cluster: ClusterRecord, request: ConfigRequest, secrets
     podSubnets: networksOf(cluster).map((cidr) => (isIPv6(cidr) ? ipv6PodSubnet : defaultPodSubnet)),
     serviceSubnets: networksOf(cluster).map((cidr) => (isIPv6(cidr) ? ipv6ServiceSubnet : defaultServiceSubnet)),
     discovery: discovery !== undefined,
-    ...(discovery && { discoveryEndpoint: `http://${formatHostPort(network.gateway, discovery.port)}` }),
+    ...(discovery && { discoveryEndpoint: `http://${discoveryAddress(cluster)}` }),
     kubespan: request.kubespan === true,
     ...(request.cniUrl && { cni: { name: 'custom' as const, urls: [request.cniUrl] } }),
   }

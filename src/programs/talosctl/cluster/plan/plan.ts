@@ -3,6 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { formatPrefix, nthAddress } from '../../../../wire/prefix.ts'
+import type { EngineRecord, MountRecord } from '../../../node-supervisor/engine-record.ts'
 import type { ClusterRecord, MachinesRecord, NodeRecord } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import { type Networks, parseCidr, sizeOf } from '../host/cidr.ts'
@@ -36,13 +37,26 @@ export interface ClusterRequest {
   image: string
   /** Of virtual machines; without it nodes are containers. */
   machines?: MachinesRequest | undefined
+  /** Of containers of Docker or Podman. */
+  engine?: EngineRequest | undefined
 }
 
-/** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run. */
+/** What only nodes in Docker or Podman have. */
+export interface EngineRequest {
+  /** A file, or a name; by default the image of this release. */
+  image: string | undefined
+  mounts: MountRecord[]
+  disableIPv6: boolean
+  /** Whether nodes wait in maintenance. */
+  unconfigured: boolean
+}
+
+/** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run, or which engine has its containers. */
 export interface Found {
   kubernetes: number
   machineApi: number
   accelerator?: MachinesRecord['accelerator']
+  engine?: EngineRecord
 }
 
 const discoveryPort = 3000
@@ -83,6 +97,7 @@ export function planCluster(request: ClusterRequest, ports: Found): ClusterRecor
     discovery: request.discovery ? { port: discoveryPort } : undefined,
     image: request.image,
     machines: request.machines && planMachines(request.machines, ports),
+    engine: ports.engine,
     nodes: [],
   }
   const { added } = planChange(empty, request)
@@ -107,12 +122,13 @@ export function planChange(cluster: ClusterRecord, request: ClusterRequest): { a
     removed.push(...cluster.nodes.filter((node) => node.role === role && node.leaving), ...present.slice(count))
     for (let missing = count - present.length; missing > 0; missing--) {
       const taken = [...cluster.nodes, ...added]
+      const reserved = [gateway, ...(cluster.engine ? [cluster.engine.discoveryAddress] : [])]
       const name = freeName(cluster.name, role, taken)
       added.push({
         name,
         role,
-        ip: freeAddress(cidr, gateway, taken),
-        ...(second && { secondIp: freeAddress(second.cidr, second.gateway, taken) }),
+        ip: freeAddress(cidr, reserved, taken),
+        ...(second && { secondIp: freeAddress(second.cidr, [second.gateway], taken) }),
         link: linkName(cluster.id, name),
         cpus,
         memory,
@@ -152,11 +168,11 @@ function freeName(cluster: string, role: NodeRecord['role'], taken: readonly Nod
   }
 }
 
-function freeAddress(network: string, gateway: string, taken: readonly NodeRecord[]): string {
+function freeAddress(network: string, reserved: readonly string[], taken: readonly NodeRecord[]): string {
   const cidr = parseCidr(network)
   for (let n = 2; n < sizeOf(cidr) - 1; n++) {
     const address = nthAddress(cidr, n)
-    if (address !== gateway && !taken.some(({ ip, secondIp }) => ip === address || secondIp === address)) return address
+    if (!reserved.includes(address) && !taken.some(({ ip, secondIp }) => ip === address || secondIp === address)) return address
   }
   throw new UsageError(`network ${network} has no address left: ask for fewer nodes, or create the cluster with a larger --cidr`)
 }

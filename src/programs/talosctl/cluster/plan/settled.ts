@@ -2,6 +2,7 @@ import { isIPv6 } from '../../../../wire/prefix.ts'
 import { type ClusterRecord, type NodeRecord, networksOf } from '../../../node-supervisor/layout.ts'
 import { UsageError } from '../../failure.ts'
 import { formatNetworks } from '../host/cidr.ts'
+import type { ExposedPort } from '../host/exposed-ports.ts'
 import type { ClusterRequest, RoleRequest } from './plan.ts'
 
 /** Which of the settings that are fixed at creation were requested, rather than left to their defaults. */
@@ -34,8 +35,8 @@ export function checkSettled(
   differs(requested.families, '--ipv6', families(networksOf(record)), families(formatNetworks(request.networks).split(',')))
   differs(requested.mtu, '--mtu', String(record.network.mtu), String(request.mtu))
   differs(requested.kubernetesVersion, '--kubernetes-version', record.kubernetes.version, request.kubernetesVersion)
-  const ports = (list: readonly { hostPort: number; nodePort: number; protocol: string }[]) =>
-    list.map(({ hostPort, nodePort, protocol }) => `${hostPort}:${nodePort}/${protocol}`).join(',')
+  const ports = (list: readonly ExposedPort[]) =>
+    list.map(({ address, hostPort, nodePort, protocol }) => `${address ? `${address}:` : ''}${hostPort}:${nodePort}/${protocol}`).join(',')
   differs(requested.exposedPorts, '--exposed-ports', ports(record.nodes.flatMap((node) => node.ports)), ports(request.exposedPorts))
   for (const [role, suffix] of [
     ['controlplane', 'controlplanes'],

@@ -58,7 +58,7 @@ function show(io: Io): Command {
     .action(async (own: CommonFlags, command: Command) => {
       const flags = forClusters(own, command, io)
       const { showCluster } = await import('../../cluster/show.ts')
-      io.stdout.write(showCluster(flags.state, flags.name))
+      io.stdout.write(await showCluster(io, flags.state, flags.name))
     })
 }
 
@@ -82,6 +82,7 @@ function destroy(io: Io): Command {
         state: flags.state,
         name: flags.name,
         force: flags.force === true,
+        inEngine: flags.provisioner === 'docker',
         logs: flags.saveClusterLogsArchivePath,
         support: flags.saveSupportArchivePath,
       })

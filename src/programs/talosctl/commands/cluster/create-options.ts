@@ -1,6 +1,7 @@
 import net from 'node:net'
 import { kubernetesVersion } from '../../../../os/k8s/images.ts'
 import type { CreateOptions } from '../../cluster/create.ts'
+import type { EngineRequest } from '../../cluster/plan/plan.ts'
 import type { FirewallAction } from '../../cluster/plan/request-patches.ts'
 import type { MachinesRequest } from '../../cluster/qemu/request.ts'
 import { imagePath, imagesFolder, stateDirectory } from '../../cluster/state-paths.ts'
@@ -60,6 +61,8 @@ export interface CreateFlags extends CommonFlags {
   extraDisks?: number
   extraDisksSize?: number
   extraDisksDrivers?: string[]
+  mount?: string[]
+  disableIpv6?: boolean
 }
 
 /** Flags that only virtual machines have a meaning for, as they are typed. */
@@ -76,6 +79,12 @@ const machineFlags: Partial<Record<keyof CreateFlags, string>> = {
   extraDisksSize: '--extra-disks-size',
   extraDisksDrivers: '--extra-disks-drivers',
 }
+
+/** Flags that only Docker and Podman have a meaning for. */
+const engineFlags: Partial<Record<keyof CreateFlags, string>> = { mount: '--mount', disableIpv6: '--disable-ipv6' }
+
+/** Flags about the gateway of a cluster, or about addresses that lead to it. */
+const gatewayFlags: Partial<Record<keyof CreateFlags, string>> = { controlPlanePort: '--control-plane-port', endpoint: '--endpoint' }
 
 /** Flags that say what machine configurations hold. */
 const configurationFlags: (keyof CreateFlags)[] = [
@@ -101,11 +110,7 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
     throw new UsageError(`--host-ip "${flags.hostIp}": write an IPv4 address of this host, such as 0.0.0.0 or 127.0.0.1`)
   if (flags.withKubespan && !flags.withClusterDiscovery)
     throw new UsageError('--with-kubespan: the mesh needs discovery, leave out --no-with-cluster-discovery')
-  if (flags.provisioner !== 'qemu') {
-    for (const [name, flag] of Object.entries(machineFlags))
-      if (requested(name as keyof CreateFlags))
-        throw new UsageError(`${flag} is for virtual machines: add --provisioner qemu, or leave it out`)
-  }
+  checkFlagsOf(flags.provisioner, flags, requested)
   for (const address of flags.nameservers ?? []) {
     if (net.isIP(address) === 0) throw new UsageError(`--nameservers "${address}": write addresses, such as 1.1.1.1`)
   }
@@ -134,6 +139,25 @@ export async function options(io: Io, flags: CreateFlags, requested: (flag: keyo
   }
 }
 
+/** Refuses flags that have no meaning for nodes of a kind. */
+function checkFlagsOf(provisioner: string, flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): void {
+  const refuse = (table: Partial<Record<keyof CreateFlags, string>>, reason: string) => {
+    for (const [name, flag] of Object.entries(table))
+      if (requested(name as keyof CreateFlags)) throw new UsageError(`${flag} ${reason}, or leave it out`)
+  }
+  const { skipInjectingConfig, ...machinesOnly } = machineFlags
+  if (provisioner !== 'qemu')
+    refuse(provisioner === 'docker' ? machinesOnly : machineFlags, 'is for virtual machines: add --provisioner qemu')
+  if (provisioner !== 'docker') refuse(engineFlags, 'is for Docker and Podman: add --provisioner docker')
+  else {
+    refuse(gatewayFlags, 'needs a gateway, which nodes in Docker or Podman do not have: create the cluster without "docker"')
+    if (flags.restartWithHost !== undefined)
+      throw new UsageError(
+        '--restart-with-host: let the system start the engine, and the nodes with "talosctl cluster start", or leave it out',
+      )
+  }
+}
+
 /** The cluster that is requested. */
 async function clusterRequest(
   io: Io,
@@ -147,7 +171,10 @@ async function clusterRequest(
   const state = stateDirectory(flags.state, io.env)
   const networks = networksOfFlags({ ...flags, state, defaultCidr })
   const onlyIPv6 = networks.first.bytes.length === 16 && !networks.second
-  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : hostResolvers({ onlyIPv6 })
+  const isInEngine = flags.provisioner === 'docker'
+  // An engine gives its containers name servers that they can reach.
+  const found = isInEngine ? { nameservers: [], forwardDns: [] } : hostResolvers({ onlyIPv6 })
+  const resolvers = flags.nameservers ? { nameservers: flags.nameservers, forwardDns: [] } : found
   return {
     name: flags.name,
     state,
@@ -165,14 +192,28 @@ async function clusterRequest(
     },
     kubernetesVersion: (flags.kubernetesVersion ?? kubernetesVersion).replace(/^v/, ''),
     kubernetesPort: flags.controlPlanePort,
-    exposedPorts: parseExposedPorts(flags.exposedPorts),
+    exposedPorts: parseExposedPorts(flags.exposedPorts, { addresses: isInEngine }),
     hostAddress: flags.hostIp,
     ...resolvers,
     discovery: flags.withClusterDiscovery,
-    image: imagePath(flags.image, io.env),
+    image: isInEngine ? '' : imagePath(flags.image, io.env),
     machines: flags.provisioner === 'qemu' ? await machines(flags, requested) : undefined,
+    engine: isInEngine ? await engineOf(flags) : undefined,
   }
 }
+
+async function engineOf(flags: CreateFlags): Promise<EngineRequest> {
+  const { parseMount } = await import('../../cluster/engine/mounts.ts')
+  return {
+    image: flags.image,
+    mounts: (flags.mount ?? []).map(parseMount),
+    disableIPv6: flags.disableIpv6 === true,
+    unconfigured: isUnconfigured(flags),
+  }
+}
+
+const isUnconfigured = ({ skipInjectingConfig, withApplyConfig }: CreateFlags): boolean =>
+  skipInjectingConfig === true && withApplyConfig !== true
 
 /** What the machine configurations hold. */
 async function configurations(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions['configs']> {
@@ -201,7 +242,7 @@ async function machines(flags: CreateFlags, requested: (flag: keyof CreateFlags)
   const presets = readPresets(flags.presets ?? ['iso'])
   return {
     ...presets,
-    unconfigured: presets.unconfigured || (flags.skipInjectingConfig === true && flags.withApplyConfig !== true),
+    unconfigured: presets.unconfigured || isUnconfigured(flags),
     images: imagesFolder(flags.images),
     firmware: flags.uefi && flags.withUefi !== false ? 'uefi' : 'bios',
     disks: parseDisks(disksOf(flags, requested)),

@@ -76,7 +76,10 @@ const waitFlags = (command: Command): Command =>
     .option('--skip-kubeconfig', 'leave the kubeconfig alone')
     .option('--skip-k8s-node-readiness-check', 'do not wait for nodes to be ready')
     .option('--talosconfig, --talosconfig-destination <file>', 'client configuration to add the cluster to')
-    .option('--image <file>', "the nodes' root file system (default: rootfs.sqsh beside this program)")
+    .option(
+      '--image <image>',
+      "the nodes' root file system (default: rootfs.sqsh beside this program); for docker an image, or its archive",
+    )
     .option('-y, --yes', 'remove nodes without confirmation')
 
 /** What only virtual machines have. */
@@ -101,13 +104,21 @@ const machineFlags = (command: Command): Command =>
     .addOption(new Option('--extra-disks-size <mebibytes>').argParser(integer(1)).hideHelp())
     .addOption(new Option('--extra-disks-drivers <drivers>').argParser(list()).hideHelp())
 
+/** What only nodes in Docker or Podman have. */
+const engineFlags = (command: Command): Command =>
+  command
+    .optionsGroup('Docker or Podman (create docker):')
+    .option('--mount <mount>', 'mount of every node, as in type=bind,source=/data,target=/mnt; may be repeated', array())
+    .option('--disable-ipv6', 'nodes have no IPv6, not even on their loopback link')
+
 /** talosctl cluster create */
 export function create(io: Io): Command {
   const command = new Command('create')
   common(command)
     .description('Create a cluster of containers or virtual machines on this machine, or bring one to other counts of nodes')
-    .addArgument(new Argument('[provisioner]', 'how nodes are made: container or qemu').default('container', 'container'))
-  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, restartFlags, machineFlags, foreignFlags]) declare(command)
+    .addArgument(new Argument('[provisioner]', 'how nodes are made: container, qemu or docker').default('container', 'container'))
+  for (const declare of [nodeFlags, configurationFlags, networkFlags, waitFlags, restartFlags, machineFlags, engineFlags, foreignFlags])
+    declare(command)
   return command.action(async (kind: string, own: CreateFlags, command: Command) => {
     const wanted = await requestOf(io, kind, own, command)
     const { createCluster } = await import('../../cluster/create.ts')
@@ -127,7 +138,7 @@ export function create(io: Io): Command {
 /** What a command line of create requests. Throws UsageError for one that cannot be followed. */
 export async function requestOf(io: Io, kind: string, own: CreateFlags, command: Command): Promise<CreateOptions> {
   const flags = withGroup(own, command)
-  const provisioner = kind === 'qemu' ? kind : flags.provisioner
+  const provisioner = kind === 'qemu' || kind === 'docker' ? kind : flags.provisioner
   // "dev" has every flag, as plain "create" does.
   for (const each of [kind === 'dev' ? provisioner : kind, provisioner]) checkProvisioner(each)
   refuseForeign(command)

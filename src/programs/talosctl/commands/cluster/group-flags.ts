@@ -29,7 +29,7 @@ export function common(command: Command): Command {
   return command
     .addOption(new Option('--name <name>', 'name of the cluster').default(defaultName))
     .addOption(new Option('--state <folder>', 'folder that clusters are kept in (default: ~/.talos/clusters)'))
-    .addOption(new Option('--provisioner <kind>', 'how nodes are made: container or qemu').default('container'))
+    .addOption(new Option('--provisioner <kind>', 'how nodes are made: container, qemu or docker').default('container'))
 }
 
 /** Whether the host starts the cluster when it boots; undefined leaves that as it is. */
@@ -41,11 +41,6 @@ export function restartFlags(command: Command): Command {
 
 /** Refuses ways of making nodes that are not here. */
 export function checkProvisioner(kind: string): void {
-  if (kind === 'container' || kind === 'qemu') return
-  if (kind === 'docker') {
-    throw new UsageError(
-      `provisioner "${kind}" is not in this version: nodes are containers without Docker, leave "${kind}" out or say "container"`,
-    )
-  }
-  throw new UsageError(`there is no provisioner "${kind}": say "container" or "qemu", or leave it out`)
+  if (['container', 'qemu', 'docker'].includes(kind)) return
+  throw new UsageError(`there is no provisioner "${kind}": say "container", "qemu" or "docker", or leave it out`)
 }

@@ -25,12 +25,15 @@ const samples: Record<string, string> = {
   'config-patch-workers': '{"machine":{"env":{"A":"b"}}}',
   disks: 'nvme:10GiB',
   endpoint: '192.0.2.1',
+  'exposed-ports': '8080:30080',
   'extra-disks-drivers': 'nvme',
   'kubernetes-version': '1.35.0',
   nameservers: '192.0.2.53',
+  mount: 'type=bind,source=/data,target=/mnt',
   presets: 'pxe',
   provisioner: 'qemu',
   'registry-mirror': 'registry.test=http://mirror.test',
+  subnet: '10.77.0.0/24',
   'with-firewall': 'block',
 }
 const byType: Record<string, string> = {
@@ -86,6 +89,7 @@ describe.each([
   ['cluster create', 'container'],
   ['cluster create dev', 'dev'],
   ['cluster create qemu', 'qemu'],
+  ['cluster create docker', 'docker'],
 ])('%s', (path, kind) => {
   test.each(tabled(path).filter(({ flag }) => !anyway.includes(flag)))('--$flag acts or is refused', async (row) => {
     const { flag } = row
