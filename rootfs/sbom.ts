@@ -1,97 +1,12 @@
-/** What the root file system is made of, as an SPDX 2.3 document (spdx.github.io/spdx-spec/v2.3). */
-import { hashOf } from './build/cache.ts'
+/** The SBOM of the root file system. */
+import { type SbomPart, type SpdxDocument, spdxDocument } from '../src/oci/spdx.ts'
 
 /** Where the document lies in the root file system. */
 export const sbomPath = '/usr/share/spdx/ichor.spdx.json'
 
-/** One part: a program, a module linked into it, or a package taken apart. */
-export interface SbomPart {
-  name: string
-  version: string
-  /** Package URL, which names the source of a package (github.com/package-url/purl-spec). */
-  purl?: string
-  /** What it was made from, in words. */
-  source: string
-  /** Of the program as built or the package as taken, hex. */
-  sha256?: string
-  /** A Go module's hash as in go.sum. */
-  sum?: string | undefined
-  license?: string
-  /** What is linked or bundled into it. */
-  contains?: SbomPart[]
-}
-
-/** An SPDX package, as far as it is used here. */
-export interface SpdxPackage {
-  SPDXID: string
-  name: string
-  versionInfo: string
-  downloadLocation: string
-  filesAnalyzed: false
-  sourceInfo: string
-  licenseConcluded: string
-  licenseDeclared: string
-  copyrightText: string
-  checksums?: { algorithm: 'SHA256'; checksumValue: string }[]
-  externalRefs?: { referenceCategory: 'PACKAGE-MANAGER'; referenceType: 'purl'; referenceLocator: string }[]
-  comment?: string
-}
-
-/** An SPDX document, as far as it is used here. */
-export interface SpdxDocument {
-  spdxVersion: 'SPDX-2.3'
-  dataLicense: 'CC0-1.0'
-  SPDXID: 'SPDXRef-DOCUMENT'
-  name: string
-  documentNamespace: string
-  creationInfo: { created: string; creators: string[] }
-  packages: SpdxPackage[]
-  relationships: { spdxElementId: string; relatedSpdxElement: string; relationshipType: 'DESCRIBES' | 'CONTAINS' }[]
-}
-
-/** Writes the parts as a document; equal parts give equal documents. */
-export function sbomOf(version: string, created: string, parts: readonly SbomPart[]): SpdxDocument {
-  const packages = new Map<string, SpdxPackage>()
-  const relationships: SpdxDocument['relationships'] = []
-  const root: SbomPart = { name: 'ichor-rootfs', version, source: 'the root file system of an Ichor node', license: 'NOASSERTION' }
-  const add = (part: SbomPart): string => {
-    const id = `SPDXRef-${part.name.replace(/[^A-Za-z0-9.-]+/g, '-')}-${hashOf({ name: part.name, version: part.version }).slice(0, 12)}`
-    if (!packages.has(id)) packages.set(id, packageOf(id, part))
-    for (const inner of part.contains ?? []) {
-      relationships.push({ spdxElementId: id, relatedSpdxElement: add(inner), relationshipType: 'CONTAINS' })
-    }
-    return id
-  }
-  const rootId = add(root)
-  relationships.push({ spdxElementId: 'SPDXRef-DOCUMENT', relatedSpdxElement: rootId, relationshipType: 'DESCRIBES' })
-  for (const part of parts) relationships.push({ spdxElementId: rootId, relatedSpdxElement: add(part), relationshipType: 'CONTAINS' })
-  const content = { packages: [...packages.values()], relationships }
-  return {
-    spdxVersion: 'SPDX-2.3',
-    dataLicense: 'CC0-1.0',
-    SPDXID: 'SPDXRef-DOCUMENT',
-    name: `ichor-rootfs-${version}`,
-    documentNamespace: `https://spdx.org/spdxdocs/ichor-rootfs-${version}-${hashOf(content).slice(0, 32)}`,
-    creationInfo: { created, creators: ['Tool: ichor-rootfs'] },
-    ...content,
-  }
-}
-
-function packageOf(SPDXID: string, part: SbomPart): SpdxPackage {
-  return {
-    SPDXID,
-    name: part.name,
-    versionInfo: part.version,
-    downloadLocation: 'NOASSERTION',
-    filesAnalyzed: false,
-    sourceInfo: part.source,
-    licenseConcluded: 'NOASSERTION',
-    licenseDeclared: part.license ?? 'NOASSERTION',
-    copyrightText: 'NOASSERTION',
-    ...(part.sha256 && { checksums: [{ algorithm: 'SHA256' as const, checksumValue: part.sha256 }] }),
-    ...(part.purl && {
-      externalRefs: [{ referenceCategory: 'PACKAGE-MANAGER' as const, referenceType: 'purl' as const, referenceLocator: part.purl }],
-    }),
-    ...(part.sum && { comment: `go.sum ${part.sum}` }),
-  }
-}
+/** What the root file system is made of. */
+export const sbomOf = (version: string, created: string, contains: readonly SbomPart[]): SpdxDocument =>
+  spdxDocument(
+    { name: 'ichor-rootfs', version, source: 'the root file system of an Ichor node', license: 'NOASSERTION', contains },
+    created,
+  )

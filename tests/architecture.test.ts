@@ -309,6 +309,7 @@ const yamlExceptions: Record<string, string> = {
   'os/network/controllers/platform.ts': 'writes the network of a platform to STATE',
   'os/network/platform/platform-config.ts': "a platform's network",
   'os/secrets/controllers/encryption-salt.ts': 'the salt on STATE',
+  'os/runtime/controllers/extension-status.ts': 'the list of extensions of the image',
   'os/cluster/controllers/identity.ts': 'the identity on STATE',
   'os/kubespan/controllers/identity.ts': 'the identity on STATE',
 }

@@ -36,7 +36,15 @@ export const groups: readonly Group[] = [
   },
   {
     title: 'Internals',
-    files: ['docs/architecture.md', 'docs/contributing.md', 'docs/boot.md', 'docs/images.md', 'rootfs/README.md', 'bench/README.md'],
+    files: [
+      'docs/architecture.md',
+      'docs/contributing.md',
+      'docs/boot.md',
+      'docs/images.md',
+      'docs/extensions.md',
+      'rootfs/README.md',
+      'bench/README.md',
+    ],
   },
 ]
 

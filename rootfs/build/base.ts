@@ -74,6 +74,7 @@ export function addBase(tree: Tree, version: string): void {
   for (const [path, mode] of Object.entries(mountPoints)) tree.dir('base', path, mode)
   tree.link('base', '/var/run', '../run')
   for (const path of bound) tree.text('base', path, '')
+  tree.text('base', '/etc/extensions.yaml', '') // what an image without extensions has
   tree.text('base', '/etc/passwd', passwd)
   tree.text('base', '/etc/group', group)
   tree.text('base', '/etc/nsswitch.conf', nsswitch)

@@ -1,7 +1,7 @@
 /** Every program that is built here, from the cache or from source, and what follows from it: its place in the tree and in the SBOM. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SbomPart } from '../sbom.ts'
+import type { SbomPart } from '../../src/oci/spdx.ts'
 import { hashOf } from './cache.ts'
 import { exclusive } from './exclusive.ts'
 import { buildGo, type GoRecipe, type ImagePlace } from './go.ts'

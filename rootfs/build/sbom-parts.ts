@@ -1,8 +1,8 @@
 /** Gathers what the root file system is made of, for its SBOM. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SbomPart } from '../../src/oci/spdx.ts'
 import type { LockedPackage } from '../debian/lock.ts'
-import type { SbomPart } from '../sbom.ts'
 import { repository } from './binary.ts'
 import { hashFile } from './cache.ts'
 import { type GoRecipe, goToolchain, linkedModules } from './go.ts'

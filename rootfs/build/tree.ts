@@ -71,6 +71,12 @@ export class Tree {
     if (!there) this.#entries.set(entry.path, entry)
   }
 
+  /** Bytes in place of what a file has. */
+  replace(part: string, path: string, bytes: Uint8Array): void {
+    this.#entries.delete(path)
+    this.text(part, path, bytes)
+  }
+
   /** What is at a path. */
   get(path: string): TreeEntry | undefined {
     return this.#entries.get(path)

@@ -41,6 +41,9 @@ const programFolders = ['/usr/bin', '/usr/sbin', '/usr/local/bin', '/usr/libexec
 /** Places that only exist once the node runs. */
 const atRuntime = /^\/(run|proc|sys|dev|var|system)\//
 
+/** Below these are the roots of containers, in which links lead. */
+const otherRoots = ['/usr/share/ichor/layers/', '/usr/local/lib/containers/']
+
 /** Complains about the first thing that is wrong with a tree. */
 export function verifyTree(tree: Tree): void {
   const follow = tree.follower()
@@ -58,7 +61,7 @@ export function verifyTree(tree: Tree): void {
     if (entry.mode & 0o6000) throw new VerifyError(`"${path}" (${entry.part}) would run with the rights of its owner`)
     if (entry.type === 'file' && entry.mode & 0o022)
       throw new VerifyError(`"${path}" (${entry.part}) could be written by others than its owner`)
-    if (entry.type === 'symlink' && !path.startsWith('/usr/share/ichor/layers/')) {
+    if (entry.type === 'symlink' && !otherRoots.some((folder) => path.startsWith(folder))) {
       const target = entry.target ?? ''
       const absolute = target.startsWith('/') ? target : `${path.slice(0, path.lastIndexOf('/'))}/${target}`
       const leads = new URL(`file://${absolute}`).pathname

@@ -31,6 +31,9 @@ usage: ./mkimage.sh [flags]
   --platform NAME            where the configuration comes from (metal)
   --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
   --embed-config FILE        a machine configuration that the image carries; everyone who has the image can read it
+  --system-extension-image IMAGE
+                             an extension that becomes part of the system: an OCI archive, a folder in the
+                             OCI layout or a reference; may be repeated
   --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
@@ -54,6 +57,7 @@ export interface ImageOptions {
   platform: string
   extraKernelArgs: string[]
   embedConfig?: string | undefined
+  extensions: string[]
   firmware?: string | undefined
   key?: string | undefined
   secureBoot?: { key: string; certificate: string } | undefined
@@ -77,6 +81,7 @@ const flags = {
   platform: { type: 'string', default: 'metal' },
   'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
   'embed-config': { type: 'string' },
+  'system-extension-image': { type: 'string', multiple: true, default: [] as string[] },
   firmware: { type: 'string' },
   key: { type: 'string' },
   'secure-boot-key': { type: 'string' },
@@ -141,6 +146,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     platform,
     extraKernelArgs: values['extra-kernel-arg'],
     embedConfig: path('embed-config'),
+    extensions: values['system-extension-image'].map((image) => (existsSync(image) ? resolve(image) : image)),
     firmware: path('firmware'),
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,

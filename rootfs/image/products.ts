@@ -3,9 +3,9 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { layerSegments } from '../../src/oci/layer.ts'
+import { plainLayer, writeImageArchive } from '../../src/programs/talosctl/archive/image-archive.ts'
+import { writeSegments } from '../../src/programs/talosctl/archive/write-segments.ts'
 import { present } from '../build/present.ts'
-import { plainLayer, writeImageArchive } from './container/image-archive.ts'
-import { writeSegments } from './container/write-segments.ts'
 import { makeEfiPartition } from './efi-partition.ts'
 import { assetsFolder, mediumMenu } from './grub.ts'
 import { rootArchive } from './initramfs.ts'
@@ -104,7 +104,7 @@ export async function writeInstaller(path: string, release: Release): Promise<vo
     })),
   ])
   const annotations = { 'org.opencontainers.image.version': version }
-  await writeImageArchive(path, { layers: [await plainLayer(layer)], config: { config: {} }, annotations })
+  await writeImageArchive(path, { arch: 'amd64', layers: [await plainLayer(layer)], config: { config: {} }, annotations })
 }
 
 /** For checks of what was written. */

@@ -8,7 +8,9 @@ import { withParts } from '../build/rootfs.ts'
 import { debianPartsOf } from '../build/sbom-parts.ts'
 import { type SizeRow, sizeRows } from '../build/size-table.ts'
 import type { Tree } from '../build/tree.ts'
+import { verifyTree } from '../build/verify.ts'
 import { xz, zstd } from '../squashfs/compressor.ts'
+import { addExtensions, unpackExtensions } from './extensions/extensions.ts'
 import type { Starters } from './kernel.ts'
 import { loadedBeforeLock } from './modules.ts'
 
@@ -27,6 +29,8 @@ export interface RootOptions {
   locked: boolean
   /** Folder with files that drivers ask for, as below /usr/lib/firmware. */
   firmware?: string | undefined
+  /** Images of system extensions: archives, folders or references. */
+  extensions?: readonly string[]
   /** File with a machine configuration that the image carries. */
   embedConfig?: string | undefined
 }
@@ -43,24 +47,31 @@ export interface MachineRoot {
 export async function makeRoot(
   path: string,
   { kernel, packages }: Starters,
-  { kubernetes, fast, relock, locked, firmware, embedConfig }: RootOptions,
+  { kubernetes, fast, relock, locked, firmware, extensions: images = [], embedConfig }: RootOptions,
 ): Promise<MachineRoot> {
-  return withParts({ kubernetes }, async ({ program, programs }) => {
-    const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked, also: debianPartsOf(packages) })
-    addFolder(tree, 'modules', join(kernel.modules, kernel.release), `/usr/lib/modules/${kernel.release}`)
-    if (firmware) addFolder(tree, 'firmware', firmware, '/usr/lib/firmware')
-    tree.text(
-      'modules',
-      beforeLockPath,
-      loadedBeforeLock(kernel.paths)
-        .map((name) => `${name}\n`)
-        .join(''),
-    )
-    addEmbedded(tree, embedConfig)
-    const { blockSize } = fast ? fastest : smallest
-    const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize), blockSize)
-    return { path, sbom, rows: sizeRows(tree, stored) }
-  })
+  const { extensions, remove } = await unpackExtensions(images, 'amd64')
+  try {
+    return await withParts({ kubernetes }, async ({ program, programs }) => {
+      const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked, also: debianPartsOf(packages) })
+      addFolder(tree, 'modules', join(kernel.modules, kernel.release), `/usr/lib/modules/${kernel.release}`)
+      if (firmware) addFolder(tree, 'firmware', firmware, '/usr/lib/firmware')
+      tree.text(
+        'modules',
+        beforeLockPath,
+        loadedBeforeLock(kernel.paths)
+          .map((name) => `${name}\n`)
+          .join(''),
+      )
+      addEmbedded(tree, embedConfig)
+      await addExtensions(tree, extensions, kernel)
+      verifyTree(tree)
+      const { blockSize } = fast ? fastest : smallest
+      const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize), blockSize)
+      return { path, sbom, rows: sizeRows(tree, stored) }
+    })
+  } finally {
+    remove()
+  }
 }
 
 /** Adds the machine configuration that an image carries, if it carries one. */

@@ -5,9 +5,10 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkS
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { imageTablePath, layerFolder } from '../../rootfs/images.ts'
-import { type SpdxDocument, sbomPath } from '../../rootfs/sbom.ts'
+import { sbomPath } from '../../rootfs/sbom.ts'
 import type { ImageTable } from '../../src/oci/image.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
+import type { SpdxDocument } from '../../src/oci/spdx.ts'
 
 const dist = join(import.meta.dir, '../../dist')
 const folder = mkdtempSync(join(tmpdir(), 'ichor-rootfs-'))

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hashOf } from '../../rootfs/build/cache.ts'
 import { Tree } from '../../rootfs/build/tree.ts'
-import { plainLayer, writeImageArchive } from '../../rootfs/image/container/image-archive.ts'
 import { archiveTree, treeSegments } from '../../rootfs/image/container/node-image.ts'
-import { bytesOf } from '../../rootfs/image/container/write-segments.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
+import { plainLayer, writeImageArchive } from '../../src/programs/talosctl/archive/image-archive.ts'
+import { bytesOf } from '../../src/programs/talosctl/archive/write-segments.ts'
 import { tarEntries } from '../../src/wire/tar/read.ts'
 
 function sample(): Tree {
@@ -83,7 +83,7 @@ test('the image of the system is an image layout and an archive of Docker over t
 test('an image without a name is an image layout alone', async () => {
   const layer = await plainLayer(layerSegments([{ path: 'usr', type: 'dir', mode: 0o755 }]))
   const bytes = await archive((path) =>
-    writeImageArchive(path, { layers: [layer], config: { config: {} }, annotations: { version: 'v1' } }),
+    writeImageArchive(path, { arch: 'amd64', layers: [layer], config: { config: {} }, annotations: { version: 'v1' } }),
   )
   const files = await members(whole(bytes))
   expect([...files.keys()].filter((path) => !path.startsWith('blobs'))).toEqual(['oci-layout', 'index.json'])

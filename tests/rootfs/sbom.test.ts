@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { type SbomPart, sbomOf } from '../../rootfs/sbom.ts'
+import { sbomOf } from '../../rootfs/sbom.ts'
+import type { SbomPart } from '../../src/oci/spdx.ts'
 
 const parts: SbomPart[] = [
   {

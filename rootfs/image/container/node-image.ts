@@ -5,30 +5,39 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Segment } from '../../../src/oci/image.ts'
 import { initHeap } from '../../../src/programs/node-supervisor/container-spec.ts'
+import { gzippedLayer, writeImageArchive } from '../../../src/programs/talosctl/archive/image-archive.ts'
+import { bytesOf } from '../../../src/programs/talosctl/archive/write-segments.ts'
 import { nodeImage } from '../../../src/release.ts'
 import { tarPadding } from '../../../src/wire/tar/format.ts'
 import { tarEnd, tarHeader } from '../../../src/wire/tar/write.ts'
 import { assemble } from '../../build/assemble.ts'
 import { withParts } from '../../build/rootfs.ts'
 import { contentSize, sourceOf, type Tree, type TreeEntry } from '../../build/tree.ts'
+import { verifyTree } from '../../build/verify.ts'
+import { addExtensions, unpackExtensions } from '../extensions/extensions.ts'
 import { version } from '../release.ts'
 import { addEmbedded, type RootOptions } from '../root.ts'
-import { gzippedLayer, writeImageArchive } from './image-archive.ts'
-import { bytesOf } from './write-segments.ts'
 
 /** Where init finds out that it is in a container, whatever its environment (src/programs/init/container-mode.ts). */
 const mark = '/usr/etc/in-container'
 
 /** Builds what is missing and writes the image; returns the SPDX document of what is in it. */
 export async function writeNodeImage(path: string, options: Omit<RootOptions, 'firmware'>): Promise<{ sbom: string }> {
-  const { kubernetes, fast, relock, locked } = options
-  return withParts({ kubernetes }, async ({ program, programs }) => {
-    const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked })
-    tree.text('base', mark, '')
-    addEmbedded(tree, options.embedConfig)
-    await archiveTree(path, tree, { kubernetes: kubernetes.version, level: fast ? 1 : 9 })
-    return { sbom }
-  })
+  const { kubernetes, fast, relock, locked, extensions: images = [] } = options
+  const { extensions, remove } = await unpackExtensions(images, 'amd64')
+  try {
+    return await withParts({ kubernetes }, async ({ program, programs }) => {
+      const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked })
+      tree.text('base', mark, '')
+      addEmbedded(tree, options.embedConfig)
+      await addExtensions(tree, extensions)
+      verifyTree(tree)
+      await archiveTree(path, tree, { kubernetes: kubernetes.version, level: fast ? 1 : 9 })
+      return { sbom }
+    })
+  } finally {
+    remove()
+  }
 }
 
 /** Writes a tree as an image of one layer. `level` is that of gzip. */
@@ -52,6 +61,7 @@ export async function archiveTree(path: string, tree: Tree, { kubernetes, level 
     }
     const created = '1970-01-01T00:00:00Z'
     await writeImageArchive(path, {
+      arch: 'amd64',
       layers: [await gzippedLayer(layer, `sha256:${hasher.digest('hex')}`)],
       config: {
         created,

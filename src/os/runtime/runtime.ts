@@ -13,6 +13,7 @@ import { configApiService, configMaintenance } from './controllers/api-service.t
 import { reportStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
+import { observeExtensions } from './controllers/extension-status.ts'
 import { observeKernelCmdline } from './controllers/kernel-cmdline.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
 import { applyKernelParams, configKernelParams, defaultKernelParams } from './controllers/kernel-param.ts'
@@ -49,6 +50,7 @@ export const runtime: Area = {
       observeMountStatus,
       persistLogs(machine),
       observeSbom(machine.kernel),
+      observeExtensions(machine.kernel),
       configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
       configMaintenance,
       configApiService,

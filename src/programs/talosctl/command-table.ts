@@ -74,6 +74,11 @@ export const commands: Record<string, Entry> = {
     summary: 'Say why something is not there or not well',
     load: async () => (await import('./commands/resource/explain.ts')).explain,
   },
+  extension: {
+    summary: 'Build and check system extensions',
+    local: true,
+    load: async () => (await import('./commands/extension/extension.ts')).extension,
+  },
   gen: {
     summary: 'Make secrets, configurations, keys and certificates',
     local: true,

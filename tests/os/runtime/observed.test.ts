@@ -5,10 +5,12 @@ import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { MountStatus } from '../../../src/os/block/resources/mount-status.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { observeExtensions } from '../../../src/os/runtime/controllers/extension-status.ts'
 import { observeKernelCmdline } from '../../../src/os/runtime/controllers/kernel-cmdline.ts'
 import { observeMountStatus } from '../../../src/os/runtime/controllers/mount-status.ts'
 import { observeSbom } from '../../../src/os/runtime/controllers/sbom-item.ts'
 import { observeServicePids } from '../../../src/os/runtime/controllers/service-pid.ts'
+import { ExtensionStatus } from '../../../src/os/runtime/resources/extension-status.ts'
 import { KernelCmdline } from '../../../src/os/runtime/resources/kernel-cmdline.ts'
 import { RuntimeMountStatus } from '../../../src/os/runtime/resources/mount-status.ts'
 import { SBOMItem } from '../../../src/os/runtime/resources/sbom-item.ts'
@@ -32,6 +34,16 @@ const filesOf = (texts: Record<string, string>) => ({
 test('the command line of the kernel is shown without its newline', async () => {
   const { store } = await run(observeKernelCmdline({ files: filesOf({ '/proc/cmdline': 'console=ttyS0 quiet\n' }) }))
   expect(store.get(KernelCmdline, 'cmdline')?.spec).toEqual({ cmdline: 'console=ttyS0 quiet' })
+})
+
+test.each<[what: string, text: string | undefined, ids: string[]]>([
+  ['the extensions of the image are shown by their number', 'layers:\n- image: 0.sqsh\n  metadata: {name: agent, version: "7.2"}\n', ['0']],
+  ['an image without extensions has none', '', []],
+  ['a list that is missing is as an empty one', undefined, []],
+  ['a damaged list shows none', 'layers: 7\n', []],
+])('%s', async (_, text, ids) => {
+  const { store } = await run(observeExtensions({ files: { readTextIfThere: () => text } }))
+  expect(store.list(ExtensionStatus).map(({ metadata }) => metadata.id)).toEqual(ids)
 })
 
 test('mounted partitions are shown by their volume, directories are not', async () => {

@@ -33,7 +33,10 @@ export const install = section({
   extraKernelArgs: described(listOf(text), "More for the kernel's command line; with - in front, less."),
   image: described(text, 'The image the system is installed from.'),
   extensions: described(
-    notYet(listOf(section({ image: described(text, 'The image.') })), 'system extensions are not supported, leave the list out'),
+    notYet(
+      listOf(section({ image: described(text, 'The image.') })),
+      'build an installer with them: ./mkimage.sh --system-extension-image',
+    ),
     'More for the system, each an image.',
   ),
   bootloader: described(

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
 import type { KubeObject } from '../../../../src/kube/object.ts'
-import { configNodeLabels, configNodeTaints } from '../../../../src/os/k8s/controllers/node/node-specs.ts'
+import { configNodeAnnotations, configNodeLabels, configNodeTaints } from '../../../../src/os/k8s/controllers/node/node-specs.ts'
 import { nodePatch } from '../../../../src/os/k8s/node/patch.ts'
-import { NodeLabelSpec, NodeTaintSpec } from '../../../../src/os/k8s/resources/node.ts'
+import { NodeAnnotationSpec, NodeLabelSpec, NodeTaintSpec } from '../../../../src/os/k8s/resources/node.ts'
+import { ExtensionStatus } from '../../../../src/os/runtime/resources/extension-status.ts'
 import { controlPlane, machineWith, worker } from '../machine.ts'
 
 const node = (metadata: Record<string, unknown>, spec: Record<string, unknown> = {}): KubeObject => ({
@@ -99,4 +100,17 @@ test('a control plane node has its role and takes no ordinary pods, unless it ma
       { key: 'old', effect: 'NoExecute', value: '' },
     ],
   })
+})
+
+test('the extensions of the image are labels, or annotations where a version cannot be a label', async () => {
+  const { store, settled } = machineWith([configNodeLabels, configNodeAnnotations], worker(''))
+  const extension = (name: string, version: string) => ({
+    image: '0.sqsh',
+    metadata: { name, version, author: '', description: '', compatibility: { talos: { version: '' } } },
+  })
+  store.put(ExtensionStatus, '0', extension('agent', '7.2'))
+  store.put(ExtensionStatus, '1', extension('tools', '1.0+debian'))
+  await settled()
+  expect(store.list(NodeLabelSpec).map(({ spec }) => spec)).toEqual([{ key: 'extensions.talos.dev/agent', value: '7.2' }])
+  expect(store.list(NodeAnnotationSpec).map(({ spec }) => spec)).toEqual([{ key: 'extensions.talos.dev/tools', value: '1.0+debian' }])
 })

@@ -1,5 +1,6 @@
 import { defineController, exclusive, shared, weak } from '../../../../cosi/controller.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
+import { ExtensionStatus } from '../../../runtime/resources/extension-status.ts'
 import { MachineStatus } from '../../../runtime/resources/machine-status.ts'
 import { inEffect } from '../../component/settings.ts'
 import { isControlPlane, kubernetesConfigOf } from '../../machine-config.ts'
@@ -8,17 +9,29 @@ import { NodeAnnotationSpec, NodeCordonedSpec, NodeLabelSpec, NodeTaintSpec } fr
 
 const controlPlaneKey = 'node-role.kubernetes.io/control-plane'
 
+type Extensions = Iterable<{ readonly spec: { readonly metadata: { readonly name: string; readonly version: string } } }>
+
+const labelValue = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/
+
+/** The version of each extension of the image by the key on the Node: those that may be values of labels, or the others. */
+const ofExtensions = (extensions: Extensions, labels: boolean): Record<string, string> =>
+  Object.fromEntries(
+    [...extensions]
+      .map(({ spec: { metadata } }) => [`extensions.talos.dev/${metadata.name}`, metadata.version] as const)
+      .filter(([, version]) => labelValue.test(version) === labels),
+  )
+
 /** The desired labels of the node. */
 export const configNodeLabels = defineController({
   name: 'k8s.NodeLabelSpecController',
   effects: 'none',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), extensions: weak(ExtensionStatus) },
   outputs: { labels: exclusive(NodeLabelSpec) },
-  reconcile({ config, labels }) {
+  reconcile({ config, extensions, labels }) {
     const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
     if (!machineConfig) return
     const own = isControlPlane(machineConfig) ? { [controlPlaneKey]: '' } : {}
-    for (const [key, value] of Object.entries({ ...own, ...machineConfig.machine?.nodeLabels }))
+    for (const [key, value] of Object.entries({ ...own, ...ofExtensions(extensions.list(), true), ...machineConfig.machine?.nodeLabels }))
       labels.put(key, { key, value: String(value ?? '') })
   },
 })
@@ -27,10 +40,12 @@ export const configNodeLabels = defineController({
 export const configNodeAnnotations = defineController({
   name: 'k8s.NodeAnnotationSpecController',
   effects: 'none',
-  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
+  inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), extensions: weak(ExtensionStatus) },
   outputs: { annotations: shared(NodeAnnotationSpec) }, // discovery adds some too
-  reconcile({ config, annotations }) {
-    const given = kubernetesConfigOf(config.get('v1alpha1'))?.machine?.nodeAnnotations ?? {}
+  reconcile({ config, extensions, annotations }) {
+    const machineConfig = kubernetesConfigOf(config.get('v1alpha1'))
+    if (!machineConfig) return
+    const given = { ...ofExtensions(extensions.list(), false), ...machineConfig.machine?.nodeAnnotations }
     for (const [key, value] of Object.entries(given)) annotations.put(key, { key, value: String(value ?? '') })
   },
 })

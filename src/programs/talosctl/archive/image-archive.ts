@@ -2,11 +2,10 @@
  * An OCI image (github.com/opencontainers/image-spec) as one tar archive. The archive is an image layout, which containerd, Podman and
  * recent Docker load; an image with a name also gets the `manifest.json` that Docker before 25 looks for, over the same blobs.
  */
-import type { Segment } from '../../../src/oci/image.ts'
-import { layerMediaType } from '../../../src/oci/layer.ts'
-import { tarPadding } from '../../../src/wire/tar/format.ts'
-import { tarEnd, tarHeader } from '../../../src/wire/tar/write.ts'
-import { hashFile, hashOf } from '../../build/cache.ts'
+import type { Segment } from '../../../oci/image.ts'
+import { layerMediaType } from '../../../oci/layer.ts'
+import { tarPadding } from '../../../wire/tar/format.ts'
+import { tarEnd, tarHeader } from '../../../wire/tar/write.ts'
 import { bytesOf, writeSegments } from './write-segments.ts'
 
 /** A layer as it lies in the archive. */
@@ -22,6 +21,7 @@ export interface ArchivedLayer {
 
 /** How an image is archived. */
 export interface ArchivedImage {
+  arch: string
   layers: readonly ArchivedLayer[]
   /** What is beside the layers in the image's configuration. */
   config: object
@@ -46,15 +46,14 @@ export async function plainLayer(content: readonly Segment[]): Promise<ArchivedL
 
 /** A layer that is in a file, compressed with gzip. */
 export async function gzippedLayer(file: string, diffId: string): Promise<ArchivedLayer> {
-  const { sha256, size } = await hashFile(file)
-  const content = [{ file, offset: 0, length: size }]
-  return { mediaType: `${layerMediaType}+gzip`, diffId, digest: `sha256:${sha256}`, size, content }
+  const { digest, size } = await plainLayer([{ file, offset: 0, length: Bun.file(file).size }])
+  return { mediaType: `${layerMediaType}+gzip`, diffId, digest, size, content: [{ file, offset: 0, length: size }] }
 }
 
 /** Writes the archive. Equal images give equal bytes. */
-export async function writeImageArchive(path: string, { layers, config, annotations, name }: ArchivedImage): Promise<void> {
+export async function writeImageArchive(path: string, { arch, layers, config, annotations, name }: ArchivedImage): Promise<void> {
   const rootfs = { type: 'layers', diff_ids: layers.map(({ diffId }) => diffId) }
-  const configuration = json({ architecture: 'amd64', os: 'linux', ...config, rootfs })
+  const configuration = json({ architecture: arch, os: 'linux', ...config, rootfs })
   const manifest = json({
     schemaVersion: 2,
     mediaType: manifestType,
@@ -68,7 +67,7 @@ export async function writeImageArchive(path: string, { layers, config, annotati
     manifests: [
       {
         ...described(manifestType, manifest),
-        platform: { architecture: 'amd64', os: 'linux' },
+        platform: { architecture: arch, os: 'linux' },
         ...(name && { annotations: nameAnnotations(name) }),
       },
     ],
@@ -96,6 +95,8 @@ const dockerManifest = ({ repository, tag }: { repository: string; tag: string }
   json([{ Config: blobPath(config), RepoTags: [`${repository}:${tag}`], Layers: layers.map(({ digest }) => blobPath(digest)) }])
 
 const json = (value: object): Buffer => Buffer.from(JSON.stringify(value))
+
+const hashOf = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 
 const described = (mediaType: string, content: Buffer) => ({ mediaType, digest: `sha256:${hashOf(content)}`, size: content.length })
 

@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Segment } from '../../../src/oci/image.ts'
+import type { Segment } from '../../../oci/image.ts'
 
 /** Bytes of segments, in turn. */
 export async function* bytesOf(segments: readonly Segment[]): AsyncGenerator<Uint8Array> {

@@ -1,0 +1,132 @@
+/** System extensions of an image: their files become part of the root file system, under its verity hash. */
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { stringify } from 'yaml'
+import type { ExtensionEntry } from '../../../src/programs/talosctl/extension/content.ts'
+import { openImage } from '../../../src/programs/talosctl/extension/image-source.ts'
+import type { ExtensionMetadata } from '../../../src/programs/talosctl/extension/manifest.ts'
+import { type Extension, unpackExtension } from '../../../src/programs/talosctl/extension/unpack.ts'
+import { release } from '../../../src/release.ts'
+import { UsageError } from '../../build/failure.ts'
+import { run } from '../../build/run.ts'
+import type { Tree } from '../../build/tree.ts'
+
+/** Where a node finds which extensions its image has (src/os/runtime/controllers/extension-status.ts). */
+export const extensionsPath = '/etc/extensions.yaml'
+
+/** Extensions whose files lie in a folder of their own. */
+export interface UnpackedExtensions {
+  readonly extensions: readonly Extension[]
+  /** Removes the folder. */
+  remove(): void
+}
+
+/** Fetches and checks extensions. Throws ExtensionError, UsageError and RegistryError. */
+export async function unpackExtensions(images: readonly string[], arch: string): Promise<UnpackedExtensions> {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-extensions-'))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  const extensions: Extension[] = []
+  const { signal } = new AbortController()
+  try {
+    for (const [index, image] of images.entries()) {
+      const source = await openImage(image, { io: { env: process.env, signal } })
+      const one = await unpackExtension(source, { folder: join(folder, `${index}`), arch, release: release.tag })
+      const twin = extensions.find(({ metadata }) => metadata.name === one.metadata.name)
+      if (twin) throw new UsageError(`extension "${one.metadata.name}" is given twice: as "${twin.origin}" and "${one.origin}"`)
+      extensions.push(one)
+    }
+    return { extensions, remove }
+  } catch (error) {
+    remove()
+    throw error
+  }
+}
+
+/** The part of the tree that an extension is. */
+const partOf = ({ name }: ExtensionMetadata): string => `extension ${name}`
+
+/** A kernel whose modules an extension adds to. */
+export interface ExtendedKernel {
+  readonly release: string
+  /** A folder with `<release>/…` and depmod's tables. */
+  readonly modules: string
+}
+
+const modulesFolder = '/usr/lib/modules/'
+
+/**
+ * Adds extensions to a tree, with the list of them. Where two have a file at one path the later one wins; none replaces a file of the
+ * system. Throws TreeError and UsageError.
+ */
+export async function addExtensions(tree: Tree, extensions: readonly Extension[], kernel?: ExtendedKernel): Promise<void> {
+  const winners = new Map<string, { entry: ExtensionEntry; part: string }>()
+  for (const { entries, metadata } of extensions) for (const entry of entries) winners.set(entry.path, { entry, part: partOf(metadata) })
+  const service = [...winners.values()].find(({ entry }) => entry.path.startsWith('/usr/local/etc/containers/') && entry.type !== 'dir')
+  if (service)
+    throw new UsageError(`"${service.entry.path}" (${service.part}): services of extensions are not supported, run the program as a pod`)
+  for (const { entry, part } of winners.values()) addEntry(tree, entry, part)
+  const layers = extensions.map(({ metadata }, index) => ({ image: `${index}.sqsh`, metadata }))
+  const modules = [...winners.values()].filter(({ entry }) => entry.path.startsWith(modulesFolder) && entry.type === 'file')
+  if (modules.length > 0) {
+    if (!kernel)
+      throw new UsageError(
+        `extensions with kernel modules (${modules[0]?.part}) go into images for machines, not for containers: leave --only oci out`,
+      )
+    checkModules(modules, kernel)
+    await addModuleTables(
+      tree,
+      modules.map(({ entry }) => entry),
+      kernel,
+    )
+    layers.push({ image: 'modules.dep.sqsh', metadata: moduleTables(kernel) })
+  }
+  if (layers.length > 0) tree.replace('extensions', extensionsPath, Buffer.from(stringify({ layers })))
+}
+
+function addEntry(tree: Tree, { path, type, mode, source, target }: ExtensionEntry, part: string): void {
+  if (type === 'dir') tree.dir(part, path, mode)
+  else if (type === 'symlink') tree.link(part, path, target ?? '')
+  else if (source !== undefined) tree.file(part, path, source, mode)
+}
+
+/** A module is loaded only by the kernel that it was built for. */
+function checkModules(modules: readonly { entry: ExtensionEntry; part: string }[], { release }: ExtendedKernel): void {
+  const foreign = modules.find(({ entry }) => !entry.path.startsWith(`${modulesFolder}${release}/`))
+  if (foreign)
+    throw new UsageError(
+      `"${foreign.entry.path}" (${foreign.part}) is no module of the kernel of this image, ${release}: build it for that release`,
+    )
+}
+
+/** The entry of the tables themselves, by which clients recognise that they were built again. */
+const moduleTables = ({ release }: ExtendedKernel): ExtensionMetadata => ({
+  name: 'modules.dep',
+  version: release,
+  author: 'Ichor',
+  description: 'Dependencies of the kernel modules of the system and of its extensions',
+  compatibility: { talos: { version: '' } },
+})
+
+/** Has depmod(8) list the modules of the kernel together with those of extensions. */
+async function addModuleTables(
+  tree: Tree,
+  modules: readonly ExtensionEntry[],
+  { modules: folder, release }: ExtendedKernel,
+): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), 'ichor-modules-'))
+  try {
+    const below = join(work, 'lib/modules', release)
+    cpSync(join(folder, release), below, { recursive: true })
+    for (const { path, source } of modules) {
+      const to = join(below, path.slice(`${modulesFolder}${release}/`.length))
+      mkdirSync(dirname(to), { recursive: true })
+      if (source !== undefined) cpSync(source, to)
+    }
+    await run(['/usr/sbin/depmod', '-b', work, release])
+    for (const name of readdirSync(below).filter((each) => each.startsWith('modules.')))
+      tree.replace('extensions', `${modulesFolder}${release}/${name}`, readFileSync(join(below, name)))
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,58 @@
+/** Reads the image of a system extension: `manifest.yaml`, and the files below `rootfs/`. */
+import { mkdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { createZstdDecompress } from 'node:zlib'
+import { tarEntries } from '../../../wire/tar/read.ts'
+import { gunzip } from '../archive/gunzip.ts'
+import { checkContent, type ExtensionEntry } from './content.ts'
+import { ExtensionFiles } from './files.ts'
+import { type ImageSource, layersOf } from './image-source.ts'
+import { checkCompatibility, type ExtensionMetadata, parseExtensionManifest } from './manifest.ts'
+
+/** A system extension whose files are on this computer. */
+export interface Extension {
+  readonly origin: string
+  readonly metadata: ExtensionMetadata
+  /** Sorted by path, folders before what is in them. */
+  readonly entries: readonly ExtensionEntry[]
+}
+
+/** How an extension is read and what it is held against. */
+export interface UnpackOptions {
+  /** Where the contents of files go; they are named by number. */
+  readonly folder: string
+  readonly arch: string
+  /** The release it is for; undefined to leave its compatibility unchecked. */
+  readonly release?: string | undefined
+}
+
+/** Unpacks an extension and checks it. Throws ExtensionError, UsageError and RegistryError. */
+export async function unpackExtension(source: ImageSource, { folder, arch, release }: UnpackOptions): Promise<Extension> {
+  await mkdir(folder, { recursive: true })
+  const image = new ExtensionFiles(source.origin, folder)
+  for (const { digest, mediaType } of await layersOf(source, arch)) {
+    image.beginLayer()
+    for await (const entry of tarEntries(uncompressed(source.blob(digest), mediaType))) await image.add(entry)
+  }
+  const { manifest, entries } = image.result()
+  const metadata = parseExtensionManifest(source.origin, manifest)
+  if (release !== undefined) checkCompatibility(source.origin, metadata, release)
+  checkContent(source.origin, entries)
+  return { origin: source.origin, metadata, entries }
+}
+
+function uncompressed(chunks: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
+  if (/gzip$/.test(mediaType)) return gunzip(chunks)
+  return /zstd$/.test(mediaType) ? unzstd(chunks) : chunks
+}
+
+async function* unzstd(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(chunks, { objectMode: false })
+  const unpacked = source.pipe(createZstdDecompress())
+  source.on('error', (error) => unpacked.destroy(error))
+  try {
+    for await (const chunk of unpacked) yield chunk as Uint8Array
+  } finally {
+    source.destroy()
+  }
+}

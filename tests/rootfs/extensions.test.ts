@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parse } from 'yaml'
+import { Tree, TreeError } from '../../rootfs/build/tree.ts'
+import { verifyTree } from '../../rootfs/build/verify.ts'
+import { addExtensions, extensionsPath } from '../../rootfs/image/extensions/extensions.ts'
+import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
+
+let work: string
+beforeAll(() => {
+  work = mkdtempSync(join(tmpdir(), 'extensions-test-'))
+})
+afterAll(() => rmSync(work, { recursive: true, force: true }))
+
+function extension(name: string, files: Record<string, string>): Extension {
+  const entries = Object.entries(files).map(([path, text]) => {
+    const source = join(work, `${name}${path.replaceAll('/', '-')}`)
+    writeFileSync(source, text)
+    return { path, type: 'file' as const, mode: 0o644, size: text.length, source }
+  })
+  const metadata = { name, version: '1.0', author: '', description: '', compatibility: { talos: { version: '' } } }
+  return { origin: name, metadata, entries }
+}
+
+function system(): Tree {
+  const tree = new Tree()
+  tree.text('base', extensionsPath, '')
+  tree.text('base', '/usr/local/etc/own', '')
+  return tree
+}
+
+const contentOf = async (tree: Tree, path: string) => {
+  const entry = tree.get(path)
+  return entry?.bytes ? Buffer.from(entry.bytes).toString() : await Bun.file(entry?.source ?? '').text()
+}
+
+test('extensions become part of the tree, and are listed', async () => {
+  const tree = system()
+  await addExtensions(tree, [extension('a', { '/usr/local/bin/a': 'a' }), extension('b', { '/usr/local/bin/b': 'b' })])
+  expect(await contentOf(tree, '/usr/local/bin/b')).toBe('b')
+  const { layers } = parse(await contentOf(tree, extensionsPath))
+  expect(layers.map(({ image, metadata }: { image: string; metadata: { name: string } }) => [image, metadata.name])).toEqual([
+    ['0.sqsh', 'a'],
+    ['1.sqsh', 'b'],
+  ])
+})
+
+test('an extension with a service is refused', async () => {
+  await expect(addExtensions(system(), [extension('a', { '/usr/local/etc/containers/a.yaml': '' })])).rejects.toThrow(
+    'services of extensions are not supported',
+  )
+})
+
+test('without extensions the list is empty', async () => {
+  const tree = system()
+  await addExtensions(tree, [])
+  expect(await contentOf(tree, extensionsPath)).toBe('')
+})
+
+test('of two that have one path the later one wins', async () => {
+  const tree = system()
+  await addExtensions(tree, [extension('a', { '/usr/local/x': 'a' }), extension('b', { '/usr/local/x': 'b' })])
+  expect(await contentOf(tree, '/usr/local/x')).toBe('b')
+})
+
+test('none replaces a file of the system', async () => {
+  await expect(addExtensions(system(), [extension('a', { '/usr/local/etc/own': '' })])).rejects.toThrow(
+    new TreeError('path "/usr/local/etc/own" is wanted by base and by extension a'),
+  )
+})
+
+test('a shell among the programs of the system is refused', async () => {
+  const tree = system()
+  await addExtensions(tree, [extension('a', { '/usr/local/bin/bash': '' })])
+  expect(() => verifyTree(tree)).toThrow('"/usr/local/bin/bash" (extension a) must not be in the root file system')
+})
+
+test('in the root of a service links lead within that root', async () => {
+  const tree = system()
+  tree.link('extension a', '/usr/local/lib/containers/a/etc/x', '/opt/x')
+  expect(() => verifyTree(tree)).not.toThrow()
+  tree.link('extension a', '/usr/local/etc/x', '/opt/x')
+  expect(() => verifyTree(tree)).toThrow('leads nowhere')
+})
+
+const module = '/usr/lib/modules/6.1.0-1-amd64/extras/x.ko'
+
+test('modules of another kernel are refused, and those in images without a kernel', async () => {
+  const kernel = { release: '6.1.0-2-amd64', modules: work }
+  await expect(addExtensions(system(), [extension('a', { [module]: '' })], kernel)).rejects.toThrow(
+    `"${module}" (extension a) is no module of the kernel of this image, 6.1.0-2-amd64: build it for that release`,
+  )
+  await expect(addExtensions(system(), [extension('a', { [module]: '' })])).rejects.toThrow('go into images for machines')
+})
