@@ -69,6 +69,7 @@ const law: Record<string, string[]> = {
   'programs/etcd-verify': ['wire'],
   'programs/node-supervisor': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/node-supervisor'],
+  'programs/kms': ['wire', 'cosi', 'rpc', 'rpc/server'],
   'programs/dashboard': ['programs/talosctl'],
   'programs/talosctl': [
     'wire',
@@ -82,6 +83,7 @@ const law: Record<string, string[]> = {
     'os',
     'os/resource-types',
     'os/portable',
+    'programs/kms',
     'programs/talosctl/cluster',
   ],
   'programs/talosctl/cluster': [

@@ -2321,6 +2321,16 @@ export namespace sidero.discovery.server {
   }
 }
 
+export namespace sidero.kms {
+  export interface Request {
+    nodeUuid: string
+    data: Uint8Array
+  }
+  export interface Response {
+    data: Uint8Array
+  }
+}
+
 export namespace events {
   export interface EventRequest {
     data?: google.protobuf.Any
@@ -2805,6 +2815,8 @@ export interface Methods {
     request: sidero.discovery.server.WatchRequest
     reply: sidero.discovery.server.WatchResponse
   }
+  'sidero.kms.KMSService/Seal': { kind: 'unary'; request: sidero.kms.Request; reply: sidero.kms.Response }
+  'sidero.kms.KMSService/Unseal': { kind: 'unary'; request: sidero.kms.Request; reply: sidero.kms.Response }
   'events.EventSinkService/Publish': { kind: 'unary'; request: events.EventRequest; reply: events.EventResponse }
   'storage.StorageService/Disks': { kind: 'unary'; request: google.protobuf.Empty; reply: storage.DisksResponse }
   'storage.StorageService/BlockDeviceWipe': {

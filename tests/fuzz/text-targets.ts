@@ -27,6 +27,7 @@ import { parseDuration } from '../../src/wire/duration.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
 import { hostPortOfUrl, parseHostPort, parseIpPort } from '../../src/wire/host-port.ts'
 import { parseIp, parseMac } from '../../src/wire/ip.ts'
+import { parseKmsEndpoint } from '../../src/wire/luks2/kms-endpoint.ts'
 import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { packetFilter } from '../../src/wire/packet/filter.ts'
 import { tryPrefix } from '../../src/wire/prefix.ts'
@@ -185,13 +186,14 @@ export const textTargets: Record<string, Target> = {
     readPlatformConfig(text),
   ),
   'parents of traces': texts([`00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`], [], parseTraceParent),
-  addresses: texts(['10.0.0.1', 'fd00::1', '10.0.0.0/8', '02:00:00:00:00:01', '::ffff:1.2.3.4'], [], (text) => [
+  addresses: texts(['10.0.0.1', 'https://kms.example:4050', 'fd00::1', '10.0.0.0/8', '02:00:00:00:00:01', '::ffff:1.2.3.4'], [], (text) => [
     parseIp(text),
     tryPrefix(text),
     parseHostPort(text),
     parseIpPort(text),
     hostPortOfUrl(text),
     parseMac(text),
+    parseKmsEndpoint(text),
   ]),
   'records of affiliates': {
     seeds: [writeAffiliate(clusterKey, affiliate)],

@@ -96,6 +96,11 @@ export const commands: Record<string, Entry> = {
   install: { summary: 'Install the system on a disk', load: async () => (await import('./commands/lifecycle/install.ts')).install },
   help: { summary: 'Show the help of a command', local: true, load: async () => (await import('./commands/client/help.ts')).help },
   interfaces: { summary: 'Gone', hidden: true, load: async () => (await import('./commands/client/deprecated.ts')).interfaces },
+  kms: {
+    summary: 'Serve the keys of encrypted volumes',
+    local: true,
+    load: async () => (await import('./commands/kms/kms.ts')).kms,
+  },
   kubeconfig: { summary: 'Get the admin kubeconfig', load: async () => (await import('./commands/kubernetes/kubeconfig.ts')).kubeconfig },
   list: { summary: 'List files', aliases: ['ls'], load: async () => (await import('./commands/file/list.ts')).list },
   logs: { summary: 'Show the log of a service or container', load: async () => (await import('./commands/service/logs.ts')).logs },

@@ -24,8 +24,8 @@ test.each([
   ['kind: SideroLinkConfig\napiVersion: v1alpha1\napiUrl: "https://a:1"', ''],
   ['kind: DHCPv6Config\napiVersion: v1alpha1\nname: a\nclientIdentifier: none', 'clientIdentifier'],
   [
-    'kind: VolumeConfig\napiVersion: v1alpha1\nname: EPHEMERAL\nencryption: {provider: luks2, keys: [{slot: 0, kms: {endpoint: "a:1"}}]}',
-    'encryption.keys[0].kms',
+    'kind: VolumeConfig\napiVersion: v1alpha1\nname: EPHEMERAL\nencryption: {provider: luks2, keys: [{slot: 0, tpm: {options: {pcrs: [7]}}}]}',
+    'encryption.keys[0].tpm',
   ],
 ])('a key that is not acted on is refused with what to do instead: %s', (patch, path) => {
   expect(errors(patch)).toEqual([

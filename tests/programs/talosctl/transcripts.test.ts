@@ -21,6 +21,8 @@ const elsewhere = new Set([
   'cluster stop',
   'cluster create qemu', // tests/vm
   'conformance kubernetes', // tests/conformance/smoke.story.ts
+  'kms new-key', // tests/programs/talosctl/commands/kms/serve.test.ts
+  'kms serve', // tests/interop/kms.story.ts
   'rotate-ca', // tests/cluster/trust.story.ts
   'rotate service-account-key', // tests/rotation/keys.story.ts
   'rotate secretbox-key',

@@ -9,6 +9,7 @@ import type { Machine } from '../../area.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
+import { KeyError } from '../encryption/passphrase.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
@@ -25,11 +26,14 @@ type Status = SpecOf<typeof VolumeStatus>
 /** Retry interval of failed volumes in milliseconds: a disk may be attached or wiped meanwhile. */
 const retryInterval = 15_000
 
+/** The same for keys whose server does not answer, as before the network is up. */
+const passingInterval = 2_000
+
 /** Interval of attempts to close an encrypted volume that is still mounted, in milliseconds. */
 const closeInterval = 250
 
 /** Locates, provisions, opens and prepares volumes. */
-export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>): Controller => {
+export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>): Controller => {
   const settling = new Settling(machine)
   return defineController({
     name: 'block.VolumeManagerController',
@@ -72,11 +76,13 @@ export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log' 
           if (!(error instanceof NoRoom || error instanceof OtherContent)) undecided = Math.min(undecided, wave)
           next = failed(spec, before, error)
           if (before?.errorMessage !== next.errorMessage) log.error('volume failed', { volume: id, error: next.errorMessage })
-          wakeIn(retryInterval)
+          wakeIn(error instanceof KeyError && error.passing ? passingInterval : retryInterval)
         }
         if (next.phase === 'waiting' || next.phase === 'failed') blockedFrom = Math.min(blockedFrom, wave)
         status.put(id, next, { labels })
       }
+      const { keysDueIn } = settling
+      if (keysDueIn !== undefined) wakeIn(keysDueIn)
       if (ready) request.put('system', { request: settling.written + 1 })
     },
   })

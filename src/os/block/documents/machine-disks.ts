@@ -3,7 +3,7 @@ import { described, flag, integer, listOf, section, text, unsigned } from '../..
 import type { Reporter } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
-import { encryptionRules, noSuchKey } from './volume-fields.ts'
+import { encryptionRules, kmsEndpointText, noSuchKey } from './volume-fields.ts'
 
 const size = v.pipe(
   v.string(),
@@ -30,10 +30,7 @@ const systemVolume = section({
       section({
         static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
         nodeID: described(section({}), 'Derived from the UUID of the machine and the name of the volume.'),
-        kms: described(
-          notYet(section({ endpoint: described(text, 'The address of that server.') }), noSuchKey, { accepts: [] }),
-          'Kept by a server on the network.',
-        ),
+        kms: described(section({ endpoint: described(text, kmsEndpointText) }), 'Sealed by a server on the network.'),
         slot: described(integer, 'The place of the key.'),
         tpm: described(
           notYet(section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }), noSuchKey, {

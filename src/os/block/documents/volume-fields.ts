@@ -17,6 +17,7 @@ import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { notYet } from '../../../document/unsupported.ts'
 import { performanceOptions } from '../../../wire/luks2/crypt-table.ts'
+import { parseKmsEndpoint } from '../../../wire/luks2/kms-endpoint.ts'
 import { type Cipher, ciphers, encryptionProviders, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
 import { expressionProblem } from './expression.ts'
 
@@ -32,7 +33,10 @@ export const provisioning = section({
 })
 
 /** A key that is not supported must never be left out silently: the volume would have fewer keys than requested, or none. */
-export const noSuchKey = 'this kind of key is not supported yet, use "static" or "nodeID"'
+export const noSuchKey = 'this kind of key is not supported yet, use "static", "nodeID" or "kms"'
+
+/** Describes the endpoint of a KMS. */
+export const kmsEndpointText = 'Its address: "https://host:port" with TLS, "grpc://host:port" without.'
 
 /** Encryption of a volume and its keys. */
 export const encryption = section({
@@ -43,10 +47,7 @@ export const encryption = section({
         slot: described(integer, 'The place of the key.'),
         static: described(section({ passphrase: described(text, 'The passphrase itself.') }), 'A passphrase.'),
         nodeID: described(section({}), 'Derived from the UUID of the machine and the name of the volume.'),
-        kms: described(
-          notYet(section({ endpoint: described(text, 'The address of that server.') }), noSuchKey, { accepts: [] }),
-          'Kept by a server on the network.',
-        ),
+        kms: described(section({ endpoint: described(text, kmsEndpointText) }), 'Sealed by a server on the network.'),
         tpm: described(
           notYet(
             section({
@@ -89,7 +90,7 @@ interface Encryption {
         slot?: number | undefined
         static?: { passphrase?: string | undefined } | undefined
         nodeID?: object | undefined
-        kms?: object | undefined
+        kms?: { endpoint?: string | undefined } | undefined
         tpm?: object | undefined
       }[]
     | undefined
@@ -128,6 +129,8 @@ export function encryptionRules(section: Encryption, report: Reporter, path: Pat
     if (key.slot !== undefined && (key.slot < 0 || key.slot >= mostSlots))
       report.error([...at, 'slot'], `slots must be from 0 to ${mostSlots - 1}: ${key.slot}`)
     if (key.static && !key.static.passphrase) report.error([...at, 'static', 'passphrase'], 'a passphrase is required')
+    if (key.kms && !parseKmsEndpoint(key.kms.endpoint ?? ''))
+      report.error([...at, 'kms', 'endpoint'], 'an endpoint is required: https://host:port or grpc://host:port')
     if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
     for (const pcr of (key.tpm as { options?: { pcrs?: number[] } } | undefined)?.options?.pcrs ?? []) {
       if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs must be from 0 to 23: ${pcr}`)

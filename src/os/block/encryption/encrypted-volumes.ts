@@ -2,6 +2,7 @@
  * Encrypted volumes: they are created, opened with the first key that works, and their key slots follow the configuration. Each
  * change of a header is a sequence of writes after any of which the volume can be opened with a key that is configured.
  */
+import type { Deadline } from '../../../cosi/clock.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { WriteStep } from '../../../wire/gpt/table.ts'
 import type { Cost } from '../../../wire/luks2/derive.ts'
@@ -39,10 +40,15 @@ export interface Desired {
 }
 
 interface Held extends Opened {
+  /** When keys that failed for a cause that may pass are tried again. */
+  readonly due?: Deadline | undefined
   /** The key that opened it, still in the header. */
   readonly key: EncryptionKey
   readonly as: string
 }
+
+/** Milliseconds between attempts to bring keys in line: each derives the keys again. */
+const syncInterval = 60_000
 
 const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
 
@@ -71,7 +77,7 @@ export class EncryptedVolumes {
   async provide(id: string, path: string, desired: Desired): Promise<Opened> {
     const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
     const before = this.#held.get(id)
-    if (before?.as === as) return before
+    if (before?.as === as && !before.due?.over) return before
     try {
       const held = await this.#provide(id, path, desired, before)
       this.#held.set(id, { ...held, as })
@@ -79,10 +85,20 @@ export class EncryptedVolumes {
     } catch (error) {
       if (!before) throw error
       this.machine.log.error('encryption keys not changed', { volume: id, error: messageOf(error) })
-      const held = { ...before, as, failedSyncs: [messageOf(error)] }
+      const held = { ...before, as, failedSyncs: [messageOf(error)], due: isPassing(error) ? this.#nextSync() : undefined }
       this.#held.set(id, held)
       return held
     }
+  }
+
+  /** Milliseconds until the keys of an open volume are tried again; undefined when none are due. */
+  get dueIn(): number | undefined {
+    const due = [...this.#held.values()].flatMap(({ due }) => due?.left ?? [])
+    return due.length > 0 ? Math.min(...due) : undefined
+  }
+
+  #nextSync(): Deadline {
+    return this.machine.clock.deadline(syncInterval)
   }
 
   /** Closes a volume. Returns false while it is in use. */
@@ -100,11 +116,12 @@ export class EncryptedVolumes {
     try {
       const { header, slot, key, volumeKey } = unlocked
       for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
-      const failedSyncs = desired.sync ? await this.#sync(id, path, desired, unlocked) : []
-      if (before) return { ...before, slot, key, failedSyncs }
+      const { failed: failedSyncs, passing } = desired.sync ? await this.#sync(id, path, desired, unlocked) : { failed: [], passing: false }
+      const due = passing ? this.#nextSync() : undefined
+      if (before) return { ...before, slot, key, failedSyncs, due }
       const device = openMapping(kernel, id, { path, size, header, volumeKey, options: desired.encryption.perfOptions ?? [] })
       log.info('encrypted volume opened', { volume: id, device, slot, key: key.type })
-      return { device, uuid: header.uuid, slot, key, failedSyncs }
+      return { device, uuid: header.uuid, slot, key, failedSyncs, due }
     } finally {
       unlocked.volumeKey.fill(0)
     }
@@ -116,7 +133,7 @@ export class EncryptedVolumes {
     let passing = false
     for (const key of inOrder(encryption)) {
       const made = await newPassphrase({ key, slot: key.slot, volume: id, sources }, this.kinds).catch((error: unknown) => {
-        passing ||= error instanceof KeyError && error.passing
+        passing ||= isPassing(error)
         failed.push(reasonOf(key, error))
       })
       if (!made) continue
@@ -150,8 +167,14 @@ export class EncryptedVolumes {
   }
 
   /** Brings the key slots in line with the configuration; returns what failed. No slot is removed unless a configured key works. */
-  async #sync(id: string, path: string, { encryption, sources }: Desired, unlocked: Unlocked): Promise<string[]> {
+  async #sync(
+    id: string,
+    path: string,
+    { encryption, sources }: Desired,
+    unlocked: Unlocked,
+  ): Promise<{ failed: string[]; passing: boolean }> {
     const failed: string[] = []
+    let passing = false
     const working = new Set<number>()
     let { header } = unlocked
     const attempt = async (slot: number, run: () => Promise<void>) => {
@@ -159,6 +182,7 @@ export class EncryptedVolumes {
         await run()
       } catch (error) {
         const reason = messageOf(error)
+        passing ||= isPassing(error)
         failed.push(`slot ${slot}: ${reason}`)
         this.machine.log.error('encryption key not in sync', { volume: id, slot, error: reason })
       }
@@ -179,7 +203,7 @@ export class EncryptedVolumes {
       await attempt(slot, async () => {
         header = await this.#change(path, id, 'encryption key removed', slot, async () => removeSlot(header, slot))
       })
-    return failed
+    return { failed, passing }
   }
 
   /** Whether a key is in its slot already. Throws KeyError where neither is certain, so that nothing is replaced by guess. */
@@ -210,5 +234,7 @@ export class EncryptedVolumes {
     return this.#cost
   }
 }
+
+const isPassing = (error: unknown): boolean => error instanceof KeyError && error.passing
 
 const isSame = (a: EncryptionKey, b: EncryptionKey): boolean => JSON.stringify({ ...a, slot: 0 }) === JSON.stringify({ ...b, slot: 0 })

@@ -5,6 +5,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
 import { EncryptedVolumes, type Opened } from '../encryption/encrypted-volumes.ts'
+import { kmsKeys } from '../encryption/kms.ts'
 import type { Encryption, KeySources } from '../encryption/passphrase.ts'
 import { plainState, writeStateRecord } from '../encryption/state-record.ts'
 import { metaTags } from '../meta/meta.ts'
@@ -30,7 +31,7 @@ export interface Turn {
   readonly sources?: KeySources | undefined
 }
 
-type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>
+type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>
 
 /** Runs the volumes of a machine through their phases. */
 export class Settling {
@@ -48,7 +49,7 @@ export class Settling {
   readonly #encrypted: EncryptedVolumes
 
   constructor(readonly machine: Dependencies) {
-    this.#encrypted = new EncryptedVolumes(machine, {})
+    this.#encrypted = new EncryptedVolumes(machine, { kms: kmsKeys(machine.outbound) })
   }
 
   /** Ensures that both copies of the system disk's partition table are valid. */
@@ -69,6 +70,11 @@ export class Settling {
     const closed = new Set(going.filter((id) => this.#encrypted.close(id)))
     for (const id of closed) this.#prepared.delete(id)
     return { closed, busy: new Set(going.filter((id) => !closed.has(id))) }
+  }
+
+  /** Milliseconds until keys that could not be brought in line are tried again; undefined when there are none. */
+  get keysDueIn(): number | undefined {
+    return this.#encrypted.dueIn
   }
 
   /** Advances a volume and returns its status. Throws a one-line error if the volume cannot be provided. */

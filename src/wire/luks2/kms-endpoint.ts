@@ -1,0 +1,19 @@
+import { formatHostPort, parseHostPort } from '../host-port.ts'
+
+/** Port where the endpoint has none, as in the client of the field. */
+const usualPort = 443
+
+/** Where a KMS is reached. */
+export interface KmsEndpoint {
+  /** Host and port. */
+  readonly address: string
+  /** Without TLS: only for a trusted network. */
+  readonly plain: boolean
+}
+
+/** Parses the endpoint of a KMS key: `grpc://host:port` or `host:port`, which are without TLS, and `https://host`; path and query do not matter. Undefined when it is malformed. */
+export function parseKmsEndpoint(text: string): KmsEndpoint | undefined {
+  const [, scheme = 'grpc', authority = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#]*)/i.exec(text) ?? []
+  const found = parseHostPort(authority, usualPort)
+  return found && found.port > 0 ? { address: formatHostPort(found.host, found.port), plain: scheme.toLowerCase() === 'grpc' } : undefined
+}
