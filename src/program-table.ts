@@ -19,6 +19,7 @@ export const programs: Readonly<Record<string, Entry>> = {
   init: { load: () => import('./programs/init/init.ts'), folder: '/usr/sbin' },
   apid: { load: () => import('./programs/apid/apid.ts'), folder: '/usr/bin' },
   trustd: { load: () => import('./programs/trustd/trustd.ts'), folder: '/usr/bin' },
+  metricsd: { load: () => import('./programs/metricsd/metricsd.ts'), folder: '/usr/bin' },
   talosctl: { load: () => import('./programs/talosctl/talosctl.ts'), folder: '/usr/bin', host: true },
   exec: { load: () => import('./programs/exec/exec.ts'), folder: '/usr/bin' },
   'etcd-verify': { load: () => import('./programs/etcd-verify/etcd-verify.ts'), folder: '/usr/bin' },

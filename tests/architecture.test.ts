@@ -65,6 +65,7 @@ const law: Record<string, string[]> = {
   ],
   'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
+  'programs/metricsd': ['wire', 'cosi', 'rpc', 'rpc/client', 'pki'],
   'programs/exec': ['linux', 'wire'],
   'programs/etcd-verify': ['wire'],
   'programs/node-supervisor': ['linux', 'wire', 'cosi'],

@@ -20,6 +20,7 @@ export const groups: readonly Group[] = [
     files: [
       'docs/operating.md',
       'docs/logging.md',
+      'docs/metrics.md',
       'docs/changing-configuration.md',
       'docs/upgrades.md',
       'docs/backup.md',

@@ -196,6 +196,10 @@ export const ichor = {
         OUTSIDE: 4,
       },
     },
+    MetricsFormat: {
+      PROMETHEUS: 0,
+      OPENMETRICS: 1,
+    },
     PlanItem: {
       Verdict: {
         FINE: 0,

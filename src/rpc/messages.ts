@@ -1177,6 +1177,9 @@ export namespace ichor.v1 {
     id: string
     tailLines: number
   }
+  export interface MetricsRequest {
+    format: number
+  }
   export interface Metrics {
     metadata?: common.Metadata
     text: string
@@ -2673,7 +2676,7 @@ export interface Methods {
   'ichor.v1.EtcdBackupService/Discard': { kind: 'unary'; request: ichor.v1.EtcdDiscardRequest; reply: ichor.v1.EtcdDiscardResponse }
   'ichor.v1.ExplainService/Explain': { kind: 'unary'; request: ichor.v1.ExplainRequest; reply: ichor.v1.ExplainResponse }
   'ichor.v1.LogService/Previous': { kind: 'server'; request: ichor.v1.PreviousLogRequest; reply: common.Data }
-  'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: google.protobuf.Empty; reply: ichor.v1.MetricsResponse }
+  'ichor.v1.MetricsService/Metrics': { kind: 'unary'; request: ichor.v1.MetricsRequest; reply: ichor.v1.MetricsResponse }
   'ichor.v1.ReleaseService/Send': { kind: 'client'; request: ichor.v1.SendRequest; reply: ichor.v1.SendResponse }
   'ichor.v1.ReleaseService/Plan': { kind: 'server'; request: ichor.v1.PlanRequest; reply: ichor.v1.PlanResponse }
   'ichor.v1.ReleaseService/Upgrade': { kind: 'server'; request: ichor.v1.UpgradeRequest; reply: ichor.v1.ReleaseProgress }

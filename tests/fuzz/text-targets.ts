@@ -26,6 +26,7 @@ import { parseCommandLine } from '../../src/wire/command-line.ts'
 import { parseDuration } from '../../src/wire/duration.ts'
 import { formatExecReport, parseExecReports } from '../../src/wire/exec-report.ts'
 import { hostPortOfUrl, parseHostPort, parseIpPort } from '../../src/wire/host-port.ts'
+import { parseRequestHead } from '../../src/wire/http/request-head.ts'
 import { parseIp, parseMac } from '../../src/wire/ip.ts'
 import { parseKmsEndpoint } from '../../src/wire/luks2/kms-endpoint.ts'
 import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
@@ -184,6 +185,11 @@ export const textTargets: Record<string, Target> = {
   'contexts of OpenNebula': texts(['ETH0_IP=\'10.0.0.2\'\nETH0_DNS="1.1.1.1"\nNAME=a\n'], [], readContext),
   'platform configurations': texts(['addresses: []\nlinks: []\nhostnames: []\n'], ['PlatformConfigError'], (text) =>
     readPlatformConfig(text),
+  ),
+  'heads of requests': texts(
+    ['GET /metrics HTTP/1.1\r\nHost: a:9100\r\nAccept: text/plain;q=0.5\r\nConnection: close', 'HEAD / HTTP/1.0'],
+    ['DecodeError'],
+    parseRequestHead,
   ),
   'parents of traces': texts([`00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`], [], parseTraceParent),
   addresses: texts(['10.0.0.1', 'https://kms.example:4050', 'fd00::1', '10.0.0.0/8', '02:00:00:00:00:01', '::ffff:1.2.3.4'], [], (text) => [

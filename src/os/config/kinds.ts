@@ -31,6 +31,7 @@ import { KubernetesKeysConfig } from '../secrets/documents/kubernetes-keys.ts'
 import { TrustedRootsConfig } from '../secrets/documents/trusted-roots.ts'
 import { SideroLinkConfig } from '../siderolink/documents/siderolink.ts'
 import { EventSinkConfig, KmsgLogConfig } from '../telemetry/documents/event-sink.ts'
+import { TelemetryConfig } from '../telemetry/documents/telemetry.ts'
 import { TimeSyncConfig } from '../time/documents/time-sync.ts'
 import { V1Alpha1 } from './documents/v1alpha1.ts'
 
@@ -74,6 +75,7 @@ const kinds: readonly DocumentKind[] = [
   StaticHostConfig,
   SwapVolumeConfig,
   TCPProbeConfig,
+  TelemetryConfig,
   TimeSyncConfig,
   TrustedRootsConfig,
   UserVolumeConfig,

@@ -19,6 +19,7 @@ export const systemGroups: readonly SystemGroup[] = [
   { path: '/system/udevd', min: 8, low: 16, millicores: 250, noSwap: true },
   { path: '/system/apid', min: 16, low: 32, max: 128, millicores: 500, noSwap: true },
   { path: '/system/trustd', min: 8, low: 16, max: 128, millicores: 250, noSwap: true },
+  { path: '/system/metricsd', max: 128, millicores: 100, noSwap: true },
   { path: '/system/dashboard', max: 128, millicores: 200 },
   { path: '/podruntime', min: 292, low: 840, millicores: 4000 },
   { path: '/podruntime/runtime', min: 196, low: 392, millicores: 1000, noSwap: true },

@@ -5,6 +5,7 @@ import { EventSinkConfig } from './resources/event-sink-config.ts'
 import { KmsgLogConfig } from './resources/kmsg-log-config.ts'
 import { LogDestination } from './resources/log-destination.ts'
 import { MemoryStat } from './resources/memory-stat.ts'
+import { MetricsEndpoint } from './resources/metrics-endpoint.ts'
 
 /** The kinds of resources of this area. */
-export const resources = [APICall, CPUStat, DeliveryStatus, EventSinkConfig, KmsgLogConfig, LogDestination, MemoryStat]
+export const resources = [APICall, CPUStat, DeliveryStatus, EventSinkConfig, KmsgLogConfig, LogDestination, MemoryStat, MetricsEndpoint]

@@ -7,9 +7,11 @@ import { deliverKernelLog } from './controllers/kmsg-delivery.ts'
 import { configKmsgLog } from './controllers/kmsg-log-config.ts'
 import { deliverLogs } from './controllers/log-delivery.ts'
 import { configLogDestinations } from './controllers/log-destination.ts'
+import { configMetricsEndpoint, startMetrics } from './controllers/metrics-endpoint.ts'
 import { observeStats } from './controllers/stats.ts'
 import { exportTraces } from './controllers/traces.ts'
 import { resources } from './resource-types.ts'
+import { metricsdService } from './services/metricsd.ts'
 
 /** Audit log, metrics and traces of the machine and of its API's calls; delivery of logs and events. */
 export const telemetry: Area = {
@@ -29,7 +31,10 @@ export const telemetry: Area = {
         // In a container it would be the host's.
         ...(machine.kernel.mode === 'container' ? [] : [deliverKernelLog(machine)]),
         sendEvents(machine),
+        configMetricsEndpoint,
+        startMetrics(machine),
       ],
+      services: [metricsdService(machine)],
       methods: [metrics(machine)],
     }
   },

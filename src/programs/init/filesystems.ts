@@ -58,6 +58,7 @@ const folders: readonly Folder[] = [
   ['/system/run/machined', 0o771, 50],
   ['/system/run/apid', 0o751, 50],
   ['/system/run/trustd', 0o751, 51],
+  ['/system/run/metricsd', 0o751, 52],
   ['/system/run/containerd', 0o711],
   ['/system/libexec', 0o755],
   ['/run/containerd', 0o711],

@@ -4,16 +4,17 @@ import { inMaintenance } from '../../os/config/maintenance.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'
 import type { PeerSocket } from '../../rpc/http2/output.ts'
 import type { ServerOptions } from '../../rpc/server/call.ts'
+import type { Method } from '../../rpc/server/method.ts'
 import { peerRoles } from '../../rpc/server/peer-roles.ts'
-import { apidAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
+import { apidAccess, metricsdAccess, roleAccess, trustdAccess } from '../../rpc/server/resource-access.ts'
 import { type Server, serveUnix, type UnixAddress } from '../../rpc/server/server.ts'
 import { stateMethods } from '../../rpc/server/state.ts'
 import { withRetries } from '../../timing/retry.ts'
 import type { Assembled } from './assemble.ts'
 
 /**
- * Opens the machine API for apid, and for apid and trustd the few resources that each of them may read. `serveAt` serves at an
- * address.
+ * Opens the machine API for apid, for apid and trustd the few resources that each of them may read, and for metricsd those and the
+ * metrics. `serveAt` serves at an address.
  */
 export async function openSockets(machine: Assembled, serveAt = serveUnix): Promise<Server[]> {
   const { store, log } = machine
@@ -29,12 +30,18 @@ export async function openSockets(machine: Assembled, serveAt = serveUnix): Prom
     )
   const servers = [await serve({ path: machineSocket, mode: 0o600, uid: 50, gid: 50 }, served)]
   const views = [
-    { path: '/system/run/apid/runtime.sock', uid: 50, access: apidAccess },
-    { path: '/system/run/trustd/runtime.sock', uid: 51, access: trustdAccess },
+    { path: '/system/run/apid/runtime.sock', uid: 50, methods: stateMethods(apidAccess, 'anyone') },
+    { path: '/system/run/trustd/runtime.sock', uid: 51, methods: stateMethods(trustdAccess, 'anyone') },
+    { path: '/system/run/metricsd/runtime.sock', uid: 52, methods: [...stateMethods(metricsdAccess, 'anyone'), ...metricsOf(machine)] },
   ]
-  for (const { path, uid, access } of views)
-    servers.push(await serve({ path, mode: 0o600, uid, gid: uid }, { methods: stateMethods(access, 'anyone'), store, log }))
+  for (const { path, uid, methods: seen } of views)
+    servers.push(await serve({ path, mode: 0o600, uid, gid: uid }, { methods: seen, store, log }))
   return servers
+}
+
+/** The metrics, for a peer that needs no role: its socket is its right. */
+function metricsOf({ methods }: Assembled): Method[] {
+  return methods.filter(({ path }) => path === 'ichor.v1.MetricsService/Metrics').map((method) => ({ ...method, access: 'anyone' }))
 }
 
 /** The service whose process opened a connection; a connection that is gone by now is nobody's. */

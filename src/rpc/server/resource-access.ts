@@ -43,6 +43,9 @@ export const trustdAccess = onlyAccess([
   { type: 'Members.cluster.talos.dev', namespace: 'cluster' },
 ])
 
+/** What metricsd may read: the certificate of the machine API, which its endpoint has too. */
+export const metricsdAccess = onlyAccess([{ type: 'ApiCertificates.secrets.talos.dev', namespace: 'secrets', id: 'api' }])
+
 function knownNamespace(store: Context['store'], namespace: string): boolean {
   const declared = store.type('Namespaces.meta.cosi.dev')
   if (declared && store.list(declared).length > 0) return store.get(declared, namespace) !== undefined

@@ -58,6 +58,7 @@ const volume = (fields: string) => `name: v\nprovisioning: {diskSelector: {match
 const both = (kind: string, body: string, legacy: string): Case =>
   worker(`${legacy}\n---\napiVersion: v1alpha1\nkind: ${kind}\n${body}\n`, '')
 
+const token16 = '0123456789abcdef'
 const key32 = Buffer.alloc(32, 1).toString('base64')
 const wireguard = `name: w\nprivateKey: ${key32}\n`
 
@@ -398,6 +399,18 @@ const cases: Record<string, Case> = {
   ),
   'EnvironmentConfig variables{key}': document('EnvironmentConfig', 'variables: {1a: b}', 'variables'),
   'EventSinkConfig endpoint': document('EventSinkConfig', 'endpoint: a', 'endpoint'),
+  'TelemetryConfig prometheus': document('TelemetryConfig', 'prometheus: {listen: "0.0.0.0:9100"}', 'prometheus'),
+  'TelemetryConfig prometheus.listen': document('TelemetryConfig', `prometheus: {bearerToken: ${token16}}`, 'prometheus.listen'),
+  'TelemetryConfig prometheus.clientCA': document(
+    'TelemetryConfig',
+    'prometheus: {listen: "0.0.0.0:9100", clientCA: x}',
+    'prometheus.clientCA',
+  ),
+  'TelemetryConfig prometheus.bearerToken': document(
+    'TelemetryConfig',
+    'prometheus: {listen: "0.0.0.0:9100", bearerToken: short}',
+    'prometheus.bearerToken',
+  ),
   'KmsgLogConfig name': document('KmsgLogConfig', 'url: "tcp://a:1"', 'name'),
   'KmsgLogConfig url': document('KmsgLogConfig', 'name: a\nurl: "tcp://a:1/b"', 'url'),
   'OOMConfig triggerExpression': document('OOMConfig', 'triggerExpression: " "', 'triggerExpression'),

@@ -1,7 +1,12 @@
+import { ichor } from '../../../rpc/enums.ts'
 import { type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { collect, type Sources } from '../metrics/collect.ts'
 import { exposition } from '../metrics/exposition.ts'
 
-/** The metrics of the node and of the system's own components, in Prometheus' format. */
+const { OPENMETRICS } = ichor.v1.MetricsFormat
+
+/** The metrics of the node and of the system's own components. */
 export const metrics = (machine: Sources): Method =>
-  unary('ichor.v1.MetricsService/Metrics', readers, () => ({ messages: [{ text: exposition(collect(machine)) }] }))
+  unary('ichor.v1.MetricsService/Metrics', readers, ({ format }) => ({
+    messages: [{ text: exposition(collect(machine), format === OPENMETRICS ? 'openmetrics' : 'text') }],
+  }))

@@ -17,12 +17,6 @@ export interface Metric {
 /** The formats. */
 export type ExpositionFormat = 'text' | 'openmetrics'
 
-/** The media types of the formats. */
-export const mediaTypes: Readonly<Record<ExpositionFormat, string>> = {
-  text: 'text/plain; version=0.0.4; charset=utf-8',
-  openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
-}
-
 /** Metrics as text; one without samples is left out. */
 export function exposition(metrics: Iterable<Metric>, format: ExpositionFormat = 'text'): string {
   const open = format === 'openmetrics'
