@@ -28,6 +28,7 @@ const Mount = v.variant('Type', [
 export const ContainerBody = v.strictObject({
   Image: text,
   Hostname: v.pipe(text, v.maxLength(63)),
+  StopSignal: v.optional(v.literal('SIGTERM')),
   Env: v.optional(v.array(v.pipe(text, v.regex(/^[A-Z]+=/)))),
   Entrypoint: v.optional(v.array(text)),
   Cmd: v.optional(v.array(text)),

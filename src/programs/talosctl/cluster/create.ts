@@ -30,7 +30,7 @@ import { machineEndpoints, reachableKubeconfig } from './engine/reach.ts'
 import { awaitHealth } from './health.ts'
 import { freePort } from './host/ports.ts'
 import { checkNetworks, checkPorts } from './host/preflight.ts'
-import { awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, machineApiPort, nodeState } from './node-api.ts'
+import { awaitApi, bootstrap, configureIfNeeded, fetchKubeconfig, machineApiPort, nodeState, resetNode } from './node-api.ts'
 import { type ConfigRequest, type Configs, checkConfigs, checkSameConfiguration, nodeConfig, provideConfigs } from './plan/configs.ts'
 import { checkKubernetesVersion } from './plan/kubernetes-version.ts'
 import { type ClusterRequest, planChange, planCluster } from './plan/plan.ts'
@@ -161,7 +161,7 @@ async function isComplete(record: ClusterRecord, { request, kubeconfig, configs 
   return states.every((state) => state?.stage === 'running' && state.ready)
 }
 
-async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: readonly NodeRecord[]): Promise<void> {
+export async function confirmRemoval(io: Io, { yes, request }: CreateOptions, removed: readonly NodeRecord[]): Promise<void> {
   if (removed.length === 0 || yes) return
   const names = removed.map(({ name }) => name).join(', ')
   if (!io.interactive) throw new UsageError(`this would remove ${names} from cluster "${request.name}": add --yes to do it`)
@@ -233,9 +233,17 @@ async function leave(
   const kubeconfig = await fetchKubeconfig(staying?.ip ?? '', configs.credentials, signal)
   for (const node of removed) {
     current = await progress.phase(`remove ${node.name}`, async (detail) => {
-      const { leaveCluster } = await import('./leave.ts')
-      const { credentials } = configs
-      await leaveCluster({ directory: nodeDirectory(directory, node.name), node, credentials, kubeconfig, signal, report: detail })
+      const { hasStopped, leaveCluster } = await import('./leave.ts')
+      const own = nodeDirectory(directory, node.name)
+      await leaveCluster({
+        node: node.name,
+        kubeconfig,
+        signal,
+        isDown: () => hasStopped(own),
+        reset: () => resetNode(formatHostPort(node.ip, machineApiPort), configs.credentials, signal),
+        console: nodePaths(own).console,
+        report: detail,
+      })
       detail('destroy')
       const next = { ...current, nodes: current.nodes.filter(({ name }) => name !== node.name) }
       writeCluster(directory, next)

@@ -5,48 +5,51 @@ import { drain } from '../../../kube/drain.ts'
 import { isNotFound } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import { formatHostPort } from '../../../wire/host-port.ts'
-import { type NodeRecord, nodePaths } from '../../node-supervisor/layout.ts'
+import { nodePaths } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
-import { type Credentials, machineApiPort, resetNode } from './node-api.ts'
 
 const lookInterval = 50
 const drainTimeout = 30_000
 
 /** What leaving takes. */
 export interface Leaving {
-  /** The directory of the node. */
-  directory: string
-  node: NodeRecord
-  credentials: Credentials
+  /** The name of the node. */
+  node: string
   /** The administrator's kubeconfig. */
   kubeconfig: string
   signal: AbortSignal
+  /** Whether the node does not run. */
+  isDown(): boolean | Promise<boolean>
+  /** Resets it; it shuts down afterwards. */
+  reset(): Promise<void>
+  /** Where to look when it does not shut down. */
+  console: string
   report(what: string): void
 }
 
 /** Lets a node leave and returns when it has shut down; one that does not run any more is only taken out of Kubernetes. */
-export async function leaveCluster({ directory, node, credentials, kubeconfig, signal, report }: Leaving): Promise<void> {
+export async function leaveCluster({ node, kubeconfig, signal, isDown, reset, console, report }: Leaving): Promise<void> {
   const client = kubeClient(accessOf(parseKubeconfig(kubeconfig)))
   try {
-    if (!isDown(directory)) {
+    if (!(await isDown())) {
       report('drain')
-      await moveAway(client, node.name, signal, report)
+      await moveAway(client, node, signal, report)
       report('reset')
-      await resetNode(formatHostPort(node.ip, machineApiPort), credentials, signal)
-      while (!isDown(directory)) {
-        if (signal.aborted) throw new Error(`node "${node.name}" was reset but does not shut down: look at ${nodePaths(directory).console}`)
+      await reset()
+      while (!(await isDown())) {
+        if (signal.aborted) throw new Error(`node "${node}" was reset but does not shut down: look at ${console}`)
         await Bun.sleep(lookInterval)
       }
     }
-    await absentIsFine(client.delete(core.node, node.name))
+    await absentIsFine(client.delete(core.node, node))
   } finally {
     client.close()
   }
 }
 
-function isDown(directory: string): boolean {
+/** Whether a node's supervisor is gone, or holds a node that has shut down. */
+export function hasStopped(directory: string): boolean {
   const status = readStatus(nodePaths(directory).status)
   return !status || status.state === 'stopped' || !isAlive(status.supervisor)
 }

@@ -132,15 +132,16 @@ export async function fetchKubeconfig(endpoint: string, credentials: Credentials
 
 /**
  * Resets a node that leaves its cluster: it gives up its place in etcd and its entry in discovery. Returns when the node no
- * longer answers; throws with the reason when it gives the reset up.
+ * longer answers; throws with the reason when it gives the reset up. With `node` the one at the address passes the calls on to it.
  */
-export async function resetNode(address: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
+export async function resetNode(address: string, credentials: Credentials, signal: AbortSignal, node?: string): Promise<void> {
+  const to = { signal, ...(node !== undefined && { metadata: { node } }) }
   await withChannel(address, credentials, async (channel) => {
     const request = { graceful: true, reboot: false }
-    const { messages } = await channel.unary('machine.MachineService/Reset', request, { deadline: 60_000, signal })
+    const { messages } = await channel.unary('machine.MachineService/Reset', request, { deadline: 60_000, ...to })
     const events = { withActorId: messages[0]?.actorId ?? '', tailEvents: -1 }
     try {
-      for await (const { data } of channel.serverStream('machine.MachineService/Events', events, { signal })) {
+      for await (const { data } of channel.serverStream('machine.MachineService/Events', events, to)) {
         const failure = sequenceFailure(data)
         if (failure !== undefined) throw new Error(failure)
       }

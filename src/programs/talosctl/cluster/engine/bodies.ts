@@ -39,6 +39,8 @@ export function nodeBody(cluster: ClusterRecord, node: NodeRecord, config: strin
   return {
     Image: cluster.image,
     Hostname: node.name,
+    // Podman takes /sbin/init for systemd, which stops at another signal.
+    StopSignal: 'SIGTERM',
     Env: [
       'PLATFORM=container',
       `TALOSSKU=${Math.ceil(node.cpus / 1000)}CPU-${Math.round(node.memory / 1024 ** 2)}RAM`,

@@ -13,7 +13,16 @@ import type { Io } from '../../io.ts'
 import { checkSameKind } from '../check-host.ts'
 import { mergeTalosconfig } from '../client-files.ts'
 import { closing, maintenance } from '../closing.ts'
-import { type CreateOptions, refuseHalfDestroyed, settle, timeouts, together, withPresentCounts, withWayOut } from '../create.ts'
+import {
+  type CreateOptions,
+  confirmRemoval,
+  refuseHalfDestroyed,
+  settle,
+  timeouts,
+  together,
+  withPresentCounts,
+  withWayOut,
+} from '../create.ts'
 import { destroyCluster } from '../destroy.ts'
 import { sizeOf } from '../host/cidr.ts'
 import { freePort } from '../host/ports.ts'
@@ -41,6 +50,7 @@ import {
   subnetsOf,
 } from './provision.ts'
 import { loopback, machineEndpoints } from './reach.ts'
+import { removeNodes } from './remove-nodes.ts'
 import { engineSocket } from './socket.ts'
 
 /** Creates a cluster in the engine, or does what is missing of it. */
@@ -64,12 +74,11 @@ export async function createInEngine(io: Io, options: CreateOptions, wanted: Eng
       checkSettled(record, request, options.requested, added)
       if (existsSync(join(directory, 'controlplane.yaml'))) await checkSameConfiguration(directory, record, options.configs)
     }
-    if (removed.length > 0)
-      throw new UsageError(
-        `this would remove ${removed.map(({ name }) => name).join(', ')}: reset nodes with "talosctl reset" and take their containers away, or destroy the cluster`,
-      )
+    await confirmRemoval(io, options, removed)
     openJournal(directory).write({ kind: 'engine', socket: engine.socket, cluster: record.name })
-    const cluster = { ...record, nodes: [...record.nodes, ...added] }
+    const names = new Set(removed.map(({ name }) => name))
+    const nodes = record.nodes.map((node) => (names.has(node.name) ? { ...node, leaving: true } : node))
+    const cluster = { ...record, nodes: [...nodes, ...added] }
     writeCluster(directory, cluster)
     await checkConfigs(directory, cluster, options.configs).catch(async (error) => {
       // Nothing was created yet: the request can be corrected and repeated.
@@ -82,8 +91,9 @@ export async function createInEngine(io: Io, options: CreateOptions, wanted: Eng
     progress.line(`client configuration: context "${context}" in ${file}`)
     if (wanted.unconfigured) return maintenance(io, cluster)
     await bringUp(engine, directory, cluster, { configs, isNew, progress })
-    await settle(io, directory, cluster, configs, { ...options, waitTimeout }, progress, signal)
-    closing(io, cluster, { progress, kubeconfig: options.kubeconfig })
+    const remaining = await removeNodes(engine, { directory, cluster, removed, credentials: configs.credentials, progress })
+    await settle(io, directory, remaining, configs, { ...options, waitTimeout }, progress, signal)
+    closing(io, remaining, { progress, kubeconfig: options.kubeconfig })
   } catch (error) {
     throw existsSync(join(directory, 'secrets.yaml')) ? withWayOut(error as Error, request) : error
   } finally {
@@ -147,10 +157,11 @@ async function start(
     await provideDiscovery(engine, cluster)
     let up = 0
     let old = 0
-    await together(cluster.nodes, async (node) => {
+    const staying = cluster.nodes.filter(({ leaving }) => !leaving)
+    await together(staying, async (node) => {
       const made = await provideNode(engine, cluster, node, async () => configs && nodeConfig(configs, node))
       if (!made && node.role === 'controlplane') old++
-      detail(`${++up} of ${cluster.nodes.length}`)
+      detail(`${++up} of ${staying.length}`)
     })
     return { isNew: old === 0 }
   })
@@ -166,7 +177,7 @@ async function bringUp(
   const [endpoint = ''] = machineEndpoints(cluster)
   const { credentials } = configs
   const trouble = async () => {
-    const found = await Promise.all(cluster.nodes.map(({ name }) => nodeTrouble(engine, name)))
+    const found = await Promise.all(cluster.nodes.flatMap(({ name, leaving }) => (leaving ? [] : [nodeTrouble(engine, name)])))
     return found.find((one) => one !== undefined)
   }
   await progress.phase('machine API', () => awaitApi(endpoint, credentials, engine.signal, trouble))

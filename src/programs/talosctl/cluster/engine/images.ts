@@ -83,10 +83,13 @@ async function pullImage(engine: Engine, reference: string, report: (detail: str
   } catch (error) {
     engine.signal.throwIfAborted()
     throw new Error(
-      `pull "${reference}": ${messageOf(error).trim()}: name an image that the registry has, or a file that "./mkimage.sh --only oci" made, with --image`,
+      `pull "${reference}": ${oneLine(messageOf(error))}: name an image that the registry has, or a file that "./mkimage.sh --only oci" made, with --image`,
     )
   }
 }
+
+/** Engines list one reason a line. */
+const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, ' ')
 
 /** Loads an archive; the engine reports the name that its image has from then on. */
 async function loadImage(engine: Engine, file: string, report: (detail: string) => void): Promise<FoundImage> {
@@ -100,7 +103,7 @@ async function loadImage(engine: Engine, file: string, report: (detail: string) 
     }
   } catch (error) {
     engine.signal.throwIfAborted()
-    throw new Error(`load "${file}": ${messageOf(error).trim()}: name an archive that "./mkimage.sh --only oci" made with --image`)
+    throw new Error(`load "${file}": ${oneLine(messageOf(error))}: name an archive that "./mkimage.sh --only oci" made with --image`)
   }
   const loaded = name === undefined ? undefined : await findImage(engine, name)
   if (!loaded) throw new Error(`load "${file}": the container engine reports no image: name an archive that "./mkimage.sh --only oci" made`)

@@ -109,6 +109,12 @@ export async function nodeTrouble(engine: Engine, node: string): Promise<string 
   return `container "${node}" ${ended ? `ended with status ${State.ExitCode}` : `was started ${RestartCount} times again`}${State.Error ? `, ${State.Error}` : ''}; its last line: ${last || 'none'}`
 }
 
+/** Whether a node's container is not there, or has ended. */
+export async function hasEnded(engine: Engine, node: string): Promise<boolean> {
+  const status = (await inspect(engine, node))?.State.Status
+  return status === undefined || status === 'exited' || status === 'dead' || status === 'created'
+}
+
 async function inspect(engine: Engine, name: string): Promise<Container | undefined> {
   return absent(engine.request('GET', `/containers/${encodeURIComponent(name)}/json`, Container))
 }

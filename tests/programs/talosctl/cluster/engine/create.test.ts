@@ -26,9 +26,10 @@ const run = (...args: string[]) =>
 /** Nodes that wait in maintenance are all that a stand-in can have. */
 const create = (...args: string[]) =>
   run('cluster', 'create', 'docker', '--name', 'demo', '--subnet', '10.213.0.0/24', '--skip-injecting-config', ...args)
-const containers = () => [...daemon.containers.values()].map(({ name, state }) => `${name} ${state}`)
+/** Nodes are made at the same time, in any order. */
+const containers = () => [...daemon.containers.values()].map(({ name, state }) => `${name} ${state}`).sort()
 const record = () => JSON.parse(readFileSync(join(home, 'clusters/demo/cluster.json'), 'utf8')) as ClusterRecord
-const all = (state: string) => ['discovery', 'controlplane-1', 'worker-1'].map((name) => `demo-${name} ${state}`)
+const all = (state: string) => ['controlplane-1', 'discovery', 'worker-1'].map((name) => `demo-${name} ${state}`)
 
 test('create makes network and nodes, show prints their states, stop and start keep them, destroy leaves nothing', async () => {
   const created = await create('-p', '127.0.0.1:18080:30080', '--mount', 'type=tmpfs,target=/mnt')
@@ -65,7 +66,7 @@ test('create makes network and nodes, show prints their states, stop and start k
   expect(readFileSync(join(home, 'config'), 'utf8')).not.toContain('demo')
 })
 
-test('the same command again changes nothing, more workers are added, fewer are refused', async () => {
+test('the same command again changes nothing, more workers are added, fewer must be confirmed', async () => {
   await create()
   const before = daemon.calls.length
   expect((await create()).code).toBe(0)
@@ -73,7 +74,7 @@ test('the same command again changes nothing, more workers are added, fewer are 
   expect((await create('--workers', '2')).code).toBe(0)
   expect(containers()).toContain('demo-worker-2 running')
   const fewer = await create('--workers', '1')
-  expect([fewer.code, fewer.stderr]).toEqual([1, expect.stringContaining('this would remove demo-worker-2')])
+  expect([fewer.code, fewer.stderr]).toEqual([1, expect.stringContaining('this would remove demo-worker-2 from cluster "demo": add --yes')])
   const plain = await run('cluster', 'create', '--name', 'demo')
   expect(plain.stderr).toContain('consists of containers of Docker or Podman: say "talosctl cluster create docker"')
 })

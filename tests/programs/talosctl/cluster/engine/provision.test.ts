@@ -62,6 +62,7 @@ test('a network and the containers of a cluster are those of the tables', async 
   expect(body('demo-controlplane-1')).toEqual({
     Image: 'ichor-node:v1',
     Hostname: 'demo-controlplane-1',
+    StopSignal: 'SIGTERM',
     Env: ['PLATFORM=container', 'TALOSSKU=2CPU-2048RAM', `USERDATA=${Buffer.from('name: demo-controlplane-1\n').toString('base64')}`],
     Labels: { 'talos.owned': 'true', 'talos.cluster.name': 'demo', 'talos.type': 'controlplane' },
     ExposedPorts: { '50000/tcp': {}, '6443/tcp': {}, '30080/tcp': {} },
