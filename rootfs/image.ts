@@ -21,7 +21,7 @@ import { writeQcow2 } from './image/qcow2.ts'
 import { makeRelease, type Release, sizeOf } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
-import { enrollment } from './image/secure-boot.ts'
+import { enrollment, readPcrKey } from './image/secure-boot.ts'
 import { buildStage0 } from './image/stage0.ts'
 
 /** Debian packages an image takes besides those of the root file system. */
@@ -100,7 +100,8 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const starters = await takeStarters({ relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0()
   const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
-  const parts = { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot }
+  const pcrKey = options.pcrKey === undefined ? undefined : readPcrKey(options.pcrKey)
+  const parts = { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot, pcrKey }
   const release = await during('making the release', (shown) => makeRelease(join(work, 'release'), parts, (what) => shown.at(what)))
   const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
   const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }

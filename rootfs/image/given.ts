@@ -5,10 +5,10 @@ import { codeOf } from '../../src/wire/errno.ts'
 import { messageOf } from '../../src/wire/error-message.ts'
 import { UsageError } from '../build/failure.ts'
 import type { ImageOptions } from './options.ts'
-import { checkKeys } from './secure-boot.ts'
+import { checkKeys, readPcrKey } from './secure-boot.ts'
 
 /** Makes the output folder; wants the locked packages to be installed. Throws UsageError for what no image, or none that a machine can use, could be made of. */
-export async function checkGiven({ output, secureBoot, platform, embedConfig }: ImageOptions): Promise<void> {
+export async function checkGiven({ output, secureBoot, pcrKey, platform, embedConfig }: ImageOptions): Promise<void> {
   try {
     mkdirSync(output, { recursive: true })
     accessSync(output, constants.W_OK)
@@ -16,6 +16,7 @@ export async function checkGiven({ output, secureBoot, platform, embedConfig }: 
     throw new UsageError(`--output "${output}": ${codeOf(error)}, name a folder that you may write to`)
   }
   if (secureBoot) checkKeys(secureBoot)
+  if (pcrKey) readPcrKey(pcrKey)
   await checkPlatform(platform)
   if (embedConfig) await checkConfig(embedConfig)
 }

@@ -38,6 +38,8 @@ usage: ./mkimage.sh [flags]
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
   --secure-boot-cert FILE    its certificate in PEM
+  --pcr-key FILE             RSA key in PEM that signs what a TPM measures of the kernel image, so that volumes can be
+                             sealed to images of this key
   --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
                              force: a machine in setup mode trusts it without confirmation; off: neither
   --disk-firmware uefi|bios  what the disk is started by (uefi)
@@ -61,6 +63,7 @@ export interface ImageOptions {
   firmware?: string | undefined
   key?: string | undefined
   secureBoot?: { key: string; certificate: string } | undefined
+  pcrKey?: string | undefined
   enroll: 'if-safe' | 'force' | 'off'
   diskFirmware: 'uefi' | 'bios'
   only: ReadonlySet<Product>
@@ -86,6 +89,7 @@ const flags = {
   key: { type: 'string' },
   'secure-boot-key': { type: 'string' },
   'secure-boot-cert': { type: 'string' },
+  'pcr-key': { type: 'string' },
   'sd-boot-enroll-keys': { type: 'string', default: 'if-safe' },
   'disk-firmware': { type: 'string', default: 'uefi' },
   only: { type: 'string' },
@@ -130,7 +134,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   const kubernetes = kubernetesRelease(values.kubernetes)
   const chosen = (['locked', 'unlocked', 'lock'] as const).filter((flag) => values[flag])
   if (chosen.length > 1) throw new UsageError(`${chosen.map((flag) => `--${flag}`).join(' and ')} exclude each other`)
-  const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert') => {
+  const path = (flag: 'embed-config' | 'firmware' | 'key' | 'secure-boot-key' | 'secure-boot-cert' | 'pcr-key') => {
     const given = values[flag]
     if (given === undefined) return undefined
     if (!existsSync(given)) throw new UsageError(`--${flag} "${given}": there is no such file`)
@@ -150,6 +154,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     firmware: path('firmware'),
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,
+    pcrKey: path('pcr-key'),
     enroll,
     diskFirmware,
     only: new Set(values.only === undefined ? products : values.only.split(',').map(product)),

@@ -1,4 +1,5 @@
 /** What every product of an image shares: the signed release, file by file, as it lies in `/usr/install/amd64/`. */
+import type { KeyObject } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
@@ -11,7 +12,7 @@ import { makeInitramfs } from './initramfs.ts'
 import type { Starters } from './kernel.ts'
 import { publicLine, signatureLine } from './key.ts'
 import { type SecureBootKeys, signProgram } from './secure-boot.ts'
-import { makeUki } from './uki.ts'
+import { makeUki } from './uki/uki.ts'
 import { appendVerity, type Verity } from './verity.ts'
 
 /** Version of the system, as in `v1.13.100`. */
@@ -28,6 +29,8 @@ export interface ReleaseParts {
   kubernetes: string
   key: ReturnType<typeof import('./key.ts').readKey>
   secureBoot?: SecureBootKeys | undefined
+  /** Signs the PCR policy of the kernel image. */
+  pcrKey?: KeyObject | undefined
 }
 
 /** A release in a folder of its own. */
@@ -44,7 +47,7 @@ export interface Release {
 
 /** Makes the files of a release in a folder. */
 export async function makeRelease(folder: string, parts: ReleaseParts, at: (what: string) => void): Promise<Release> {
-  const { starters, stage0, root, commandLine, kubernetes, key, secureBoot } = parts
+  const { starters, stage0, root, commandLine, kubernetes, key, secureBoot, pcrKey } = parts
   const put = (name: string, content: Uint8Array | string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), content)
@@ -58,7 +61,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
   const kernel = readFileSync(starters.kernel.image)
   const stub = readFileSync(join(starters.systemd, 'linuxx64.efi.stub'))
   const loader = readFileSync(join(starters.systemd, 'systemd-bootx64.efi'))
-  const uki = makeUki({ stub, osRelease: osRelease(), commandLine, initramfs, kernel })
+  const uki = makeUki({ stub, osRelease: osRelease(), commandLine, initramfs, kernel, pcrKey })
   const sign = async (program: Buffer) => (secureBoot ? signProgram(program, secureBoot, folder) : program)
   at('putting boot loaders together')
   const marker = `${verity.rootHash.slice(0, 16)}.id`

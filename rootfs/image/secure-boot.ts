@@ -1,5 +1,5 @@
 /** Signatures for Secure Boot, by sbsigntool: of programs of the firmware, and of the variables that make it trust their key. */
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hashOf } from '../build/cache.ts'
@@ -30,6 +30,22 @@ export function checkKeys({ key, certificate }: SecureBootKeys): void {
   if (secret.asymmetricKeyType !== 'rsa') throw new SecureBootKeyError(`"${key}": firmwares take RSA keys only`)
   if (!read(certificate, 'certificate', (text) => new X509Certificate(text)).checkPrivateKey(secret))
     throw new SecureBootKeyError(`certificate "${certificate}" is not that of key "${key}"`)
+}
+
+/** Reads the key of PCR policies. Throws SecureBootKeyError for one that TPMs do not take. */
+export function readPcrKey(path: string): KeyObject {
+  let key: KeyObject
+  try {
+    key = createPrivateKey(readFileSync(path, 'utf8'))
+  } catch {
+    throw new SecureBootKeyError(
+      `--pcr-key "${path}": no private key without a passphrase in PEM ("talosctl gen secureboot pcr" makes one)`,
+    )
+  }
+  const bits = key.asymmetricKeyDetails?.modulusLength
+  if (key.asymmetricKeyType !== 'rsa' || bits !== 2048)
+    throw new SecureBootKeyError(`--pcr-key "${path}": must be an RSA key of 2048 bits, which every TPM takes`)
+  return key
 }
 
 /** Signs a program of the firmware. */

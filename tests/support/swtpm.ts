@@ -10,7 +10,7 @@ import { freePort } from './free-port.ts'
 export const noSwtpm = Bun.which('swtpm') ? undefined : 'swtpm is not installed: bun tests/linux/prepare.ts installs it'
 
 /** A running TPM with empty state. */
-export interface Swtpm {
+export interface Swtpm extends AsyncDisposable {
   readonly transmit: Transmit
   /** The address for tpm2-tools (`-T`). */
   readonly tcti: string
@@ -37,6 +37,11 @@ export async function startSwtpm(): Promise<Swtpm> {
     Bun.spawn(['swtpm', 'socket', '--tpm2', '--server', listen(port), '--ctrl', listen(port + 1), ...flags], { stdout: 'ignore' })
   let running = start()
   await answers(port)
+  const stop = async () => {
+    running.kill()
+    await running.exited
+    rmSync(folder, { recursive: true })
+  }
   return {
     transmit: (command) => exchange(port, command),
     tcti: `swtpm:host=127.0.0.1,port=${port}`,
@@ -46,11 +51,8 @@ export async function startSwtpm(): Promise<Swtpm> {
       running = start()
       await answers(port)
     },
-    async stop() {
-      running.kill()
-      await running.exited
-      rmSync(folder, { recursive: true })
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   }
 }
 

@@ -1,7 +1,6 @@
 /**
- * A kernel, its command line and its initramfs as one program of the firmware: sections added behind those of systemd's stub
- * (uapi-group.org "Unified Kernel Image"; Microsoft "PE Format"). Each begins at a multiple of 2 KiB in the file, so that
- * other file systems over the same bytes can name them, too.
+ * Programs of the firmware (Microsoft "PE Format"): their sections, and how some are added behind them. Each begins at a multiple
+ * of 2 KiB in the file, so that other file systems over the same bytes can name them, too.
  */
 
 /** The stub has no room, or is no program of the firmware. */
@@ -114,24 +113,4 @@ export function addSections(program: Buffer, added: readonly { name: string; con
   image.writeUInt32LE(address, optional + 56)
   image.writeUInt32LE(0, optional + 64) // no checksum; the firmware looks at signatures only
   return Buffer.concat(parts)
-}
-
-/** What a unified kernel image is made of. */
-export interface UkiParts {
-  stub: Buffer
-  osRelease: string
-  commandLine: string
-  initramfs: Buffer
-  kernel: Buffer
-}
-
-/** Puts the image together. */
-export function makeUki({ stub, osRelease, commandLine, initramfs, kernel }: UkiParts): Buffer {
-  return addSections(stub, [
-    { name: '.osrel', content: Buffer.from(osRelease) },
-    { name: '.cmdline', content: Buffer.from(commandLine) },
-    { name: '.initrd', content: initramfs },
-    // Last, with the memory it unpacks itself into behind it.
-    { name: '.linux', content: kernel, room: peImageSize(kernel) },
-  ])
 }
