@@ -1,5 +1,6 @@
 /** Parsers of what a TPM answers, and of the policies beside it. */
 import { generateKeyPairSync } from 'node:crypto'
+import { readToken, writeToken } from '../../src/os/block/encryption/tpm/token.ts'
 import { joined, sized, TpmReader, u8, u16, u32 } from '../../src/wire/tpm2/buffer.ts'
 import { readResponse } from '../../src/wire/tpm2/message.ts'
 import { readDigests, readPcrSelections, writePcrSelection } from '../../src/wire/tpm2/pcr.ts'
@@ -47,6 +48,20 @@ export const tpmTargets: Record<string, Target> = {
     seeds: [Buffer.from(JSON.stringify({ sha256: [signPolicy(privateKey, 'sha256', [11], new Uint8Array(32))] }))],
     answers: ['DecodeError'],
     run: (input) => void parsePcrSignatures(Buffer.from(input).toString()),
+  },
+  'tokens of keys sealed by a TPM': {
+    seeds: [
+      Buffer.from(
+        JSON.stringify(
+          writeToken(
+            { sealed: { privatePart: new Uint8Array(9), publicPart: new Uint8Array(9) }, pcrs: [7], policy: new Uint8Array(32) },
+            1,
+          ),
+        ),
+      ),
+    ],
+    answers: ['DecodeError', 'KeyError', 'SyntaxError'],
+    run: (input) => void readToken(JSON.parse(Buffer.from(input).toString())),
   },
   'keys that sign PCRs': {
     seeds: [Buffer.from(publicKey.export({ type: 'spki', format: 'pem' }))],

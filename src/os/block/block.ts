@@ -39,7 +39,7 @@ const onMachine = (machine: Machine) => {
     observeSystemDisk,
     configVolumes(machine.meta),
     configUserDisks,
-    settleVolumes(machine),
+    settleVolumes(machine, tpm),
     measureStart(tpm),
     mergeMountRequests,
     mountVolumes(machine),

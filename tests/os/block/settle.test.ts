@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import type { Machine } from '../../../src/os/area.ts'
+import { TpmWindow } from '../../../src/os/block/encryption/tpm/tpm-window.ts'
 import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../src/os/block/resources/disk.ts'
 import { Settling } from '../../../src/os/block/volumes/settle.ts'
@@ -23,7 +24,10 @@ function found(name?: string) {
 }
 
 test('STATE is missing if wiped before use, and failed if its partition disappeared', async () => {
-  const settling = new Settling({ log: silent } as unknown as Machine)
+  const settling = new Settling(
+    { log: silent, kernel: {} } as unknown as Machine,
+    new TpmWindow({ tpm: { openTpm: async () => undefined } }),
+  )
   const config = stateVolume(undefined, {})
   const settle = (name?: string) => settling.settle('STATE', config, { found: found(name), inUse: false, mayMake: false })
   expect((await settle('xfs')).phase).toBe('located')

@@ -10,10 +10,6 @@ const errors = (patch: string, type: 'controlplane' | 'worker' = 'controlplane')
     .errors.map(({ path, message }) => `${path}: ${message}`)
 
 test.each([
-  [
-    'machine: {systemDiskEncryption: {state: {provider: luks2, keys: [{slot: 0, tpm: {}}]}}}',
-    'machine.systemDiskEncryption.state.keys[0].tpm',
-  ],
   ['machine: {install: {extensions: [{image: a}]}}', 'machine.install.extensions'],
   ['machine: {features: {rbac: false}}', 'machine.features.rbac'],
   ['machine: {features: {apidCheckExtKeyUsage: false}}', 'machine.features.apidCheckExtKeyUsage'],
@@ -23,10 +19,6 @@ test.each([
   ],
   ['kind: SideroLinkConfig\napiVersion: v1alpha1\napiUrl: "https://a:1"', ''],
   ['kind: DHCPv6Config\napiVersion: v1alpha1\nname: a\nclientIdentifier: none', 'clientIdentifier'],
-  [
-    'kind: VolumeConfig\napiVersion: v1alpha1\nname: EPHEMERAL\nencryption: {provider: luks2, keys: [{slot: 0, tpm: {options: {pcrs: [7]}}}]}',
-    'encryption.keys[0].tpm',
-  ],
 ])('a key that is not acted on is refused with what to do instead: %s', (patch, path) => {
   expect(errors(patch)).toEqual([
     expect.stringMatching(new RegExp(`^${path.replace(/[.[\]]/g, '\\$&')}: not supported by this release: \\w`)),

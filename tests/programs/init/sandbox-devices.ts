@@ -41,6 +41,7 @@ export function machineModules(root: string, hardware: Hardware): Record<string,
         else files.writeInto(`${root}${path}`, text)
       },
     },
+    tpm: { openTpm: async () => hardware.tpm && { transmit: hardware.tpm, close: async () => {} } },
     watchdog: { openWatchdog: (_: string, seconds: number) => ({ timeout: seconds, feed() {}, disarm() {} }) },
   }
 }

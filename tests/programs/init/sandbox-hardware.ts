@@ -7,6 +7,7 @@ import type { CryptMapping, Mapped } from '../../../src/linux/block/device-mappe
 import { SystemError } from '../../../src/linux/system-error.ts'
 import { readDiskTable } from '../../../src/os/block/device.ts'
 import { aesXts } from '../../../src/wire/luks2/xts.ts'
+import type { Transmit } from '../../../src/wire/tpm2/tpm.ts'
 import { decrypting } from '../../support/decrypting.ts'
 import { SparseDisk } from '../../support/sparse-disk.ts'
 
@@ -25,6 +26,8 @@ export class Hardware {
   readonly #listeners = new Set<(names: string[]) => void>()
   /** Open encrypted mappings by name; each is `dm-` and a number. */
   readonly mappings = new Map<string, Mapped & { under: string; open: OpenDevice; head(): Uint8Array }>()
+  /** Its TPM. */
+  tpm: Transmit | undefined
 
   constructor(
     readonly uefi: boolean,

@@ -48,6 +48,8 @@ export interface StartOptions {
   readonly commandLine?: string
   /** The UUID in the firmware's description of the machine. */
   readonly uuid?: string
+  /** Further files that stage 0 leaves, by path. */
+  readonly left?: Readonly<Record<string, string>>
   /** The kernel does not say how much memory there is, so that keys are derived at the least cost. */
   uncounted?: boolean
 }
@@ -70,7 +72,7 @@ function systemStructure(uuid: string): Uint8Array {
 /** Turns the power on. */
 export const startMachine = (
   hardware: Hardware,
-  { from, fails, config: given, commandLine = usualCommandLine, uuid, uncounted = false }: StartOptions,
+  { from, fails, config: given, commandLine = usualCommandLine, uuid, left = {}, uncounted = false }: StartOptions,
 ): Promise<SandboxNode> =>
   begin({
     hardware,
@@ -94,6 +96,7 @@ export const startMachine = (
         put(`etc/${name}`, '')
       for (const folder of ['etc/cri', 'opt', 'etc/cni', 'etc/kubernetes', 'usr/libexec/kubernetes', 'usr/local', 'dev'])
         mkdirSync(join(root, folder), { recursive: true })
+      for (const [path, text] of Object.entries(left)) put(path.slice(1), text)
       if (given) put('usr/local/etc/talos/config.yaml', given)
       if (from === 'medium') writeTree(join(root, 'run/ichor/medium/usr/install', release.arch), medium)
     },

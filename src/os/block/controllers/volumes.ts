@@ -10,6 +10,7 @@ import { SystemInformation } from '../../hardware/resources/system-information.t
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
 import { KeyError } from '../encryption/passphrase.ts'
+import type { TpmWindow } from '../encryption/tpm/tpm-window.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
@@ -33,8 +34,11 @@ const passingInterval = 2_000
 const closeInterval = 250
 
 /** Locates, provisions, opens and prepares volumes. */
-export const settleVolumes = (machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>): Controller => {
-  const settling = new Settling(machine)
+export const settleVolumes = (
+  machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>,
+  tpm: TpmWindow,
+): Controller => {
+  const settling = new Settling(machine, tpm)
   return defineController({
     name: 'block.VolumeManagerController',
     inputs: {

@@ -2,8 +2,7 @@ import * as v from 'valibot'
 import { described, flag, integer, listOf, section, text, unsigned } from '../../../document/fields.ts'
 import type { Reporter } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
-import { notYet } from '../../../document/unsupported.ts'
-import { encryptionRules, kmsEndpointText, noSuchKey } from './volume-fields.ts'
+import { encryptionRules, kmsEndpointText } from './volume-fields.ts'
 
 const size = v.pipe(
   v.string(),
@@ -33,10 +32,8 @@ const systemVolume = section({
         kms: described(section({ endpoint: described(text, kmsEndpointText) }), 'Sealed by a server on the network.'),
         slot: described(integer, 'The place of the key.'),
         tpm: described(
-          notYet(section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }), noSuchKey, {
-            accepts: [],
-          }),
-          'Sealed in the chip of the machine.',
+          section({ checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.') }),
+          'Sealed by the TPM of the machine, for images whose measurements the maker of the running one signed.',
         ),
       }),
     ),

@@ -15,7 +15,6 @@ import {
 import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
-import { notYet } from '../../../document/unsupported.ts'
 import { performanceOptions } from '../../../wire/luks2/crypt-table.ts'
 import { parseKmsEndpoint } from '../../../wire/luks2/kms-endpoint.ts'
 import { type Cipher, ciphers, encryptionProviders, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
@@ -32,9 +31,6 @@ export const provisioning = section({
   maxSize: described(byteSizeOrPercent, 'The most it takes.'),
 })
 
-/** A key that is not supported must never be left out silently: the volume would have fewer keys than requested, or none. */
-export const noSuchKey = 'this kind of key is not supported yet, use "static", "nodeID" or "kms"'
-
 /** Describes the endpoint of a KMS. */
 export const kmsEndpointText = 'Its address: "https://host:port" with TLS, "grpc://host:port" without.'
 
@@ -49,18 +45,14 @@ export const encryption = section({
         nodeID: described(section({}), 'Derived from the UUID of the machine and the name of the volume.'),
         kms: described(section({ endpoint: described(text, kmsEndpointText) }), 'Sealed by a server on the network.'),
         tpm: described(
-          notYet(
-            section({
-              options: described(
-                section({ pcrs: described(listOf(integer), 'Registers of the chip it is bound to.') }),
-                'What it is sealed to.',
-              ),
-              checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.'),
-            }),
-            noSuchKey,
-            { accepts: [] },
-          ),
-          'Sealed in the chip of the machine.',
+          section({
+            options: described(
+              section({ pcrs: described(listOf(integer), 'PCRs whose values must stay. Without options: 7, the state of Secure Boot.') }),
+              'What it is sealed to besides the signed measurements of the image.',
+            ),
+            checkSecurebootStatusOnEnroll: described(flag, 'Refuses to seal while Secure Boot is off.'),
+          }),
+          'Sealed by the TPM of the machine, for images whose measurements the maker of the running one signed.',
         ),
         lockToState: described(flag, 'Binds it to what is on STATE.'),
       }),
@@ -91,7 +83,7 @@ interface Encryption {
         static?: { passphrase?: string | undefined } | undefined
         nodeID?: object | undefined
         kms?: { endpoint?: string | undefined } | undefined
-        tpm?: object | undefined
+        tpm?: { options?: { pcrs?: number[] | undefined } | undefined; checkSecurebootStatusOnEnroll?: boolean | undefined } | undefined
       }[]
     | undefined
 }
@@ -132,7 +124,7 @@ export function encryptionRules(section: Encryption, report: Reporter, path: Pat
     if (key.kms && !parseKmsEndpoint(key.kms.endpoint ?? ''))
       report.error([...at, 'kms', 'endpoint'], 'an endpoint is required: https://host:port or grpc://host:port')
     if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
-    for (const pcr of (key.tpm as { options?: { pcrs?: number[] } } | undefined)?.options?.pcrs ?? []) {
+    for (const pcr of key.tpm?.options?.pcrs ?? []) {
       if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs must be from 0 to 23: ${pcr}`)
     }
   }

@@ -16,7 +16,7 @@ import { measureCost } from './cost.ts'
 import { closeMapping, openMapping } from './mapping.ts'
 import { capacityOf, formatOf } from './parameters.ts'
 import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, passphraseOf } from './passphrase.ts'
-import { fits, type KeyUse, type SealedKinds } from './sealed-kind.ts'
+import { fits, isCurrent, type KeyUse, type SealedKinds } from './sealed-kind.ts'
 import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
 
 /** An open volume. */
@@ -191,7 +191,8 @@ export class EncryptedVolumes {
     for (const key of keys)
       await attempt(key.slot, async () => {
         const use = { key, slot: key.slot, volume: id, sources }
-        const opensAlready = key.slot === unlocked.slot && isSame(key, unlocked.key)
+        const token = header.metadata.tokens[key.slot]
+        const opensAlready = key.slot === unlocked.slot && isSame(key, unlocked.key) && isCurrent(key, token, this.kinds)
         if (!opensAlready && !(await this.#opens(path, header, use)))
           header = await this.#change(path, id, 'encryption key added', key.slot, async () =>
             addSlot(header, unlocked.volumeKey, { ...(await newPassphrase(use, this.kinds)), slot: key.slot, cost: await this.#costOf() }),
@@ -209,8 +210,9 @@ export class EncryptedVolumes {
   /** Whether a key is in its slot already. Throws KeyError where neither is certain, so that nothing is replaced by guess. */
   async #opens(path: string, { metadata }: Header, use: KeyUse): Promise<boolean> {
     const token = metadata.tokens[use.slot]
-    if (!metadata.keyslots[use.slot] || !fits(use.key, token, this.kinds)) return false
-    const passphrase = await passphraseOf(use, token, this.kinds)
+    if (!metadata.keyslots[use.slot] || !fits(use.key, token, this.kinds) || !isCurrent(use.key, token, this.kinds)) return false
+    const passphrase = await passphraseOf(use, token, this.kinds).catch(staleIsNone)
+    if (!passphrase) return false
     return withDevice(this.machine.kernel.block, path, known, async (device) => {
       const volumeKey = await openSlot(metadata, use.slot, passphrase, (offset, length) => device.read(offset, length))
       volumeKey?.fill(0)
@@ -236,5 +238,9 @@ export class EncryptedVolumes {
 }
 
 const isPassing = (error: unknown): boolean => error instanceof KeyError && error.passing
+
+const staleIsNone = (error: unknown): undefined => {
+  if (!(error instanceof KeyError && error.stale)) throw error
+}
 
 const isSame = (a: EncryptionKey, b: EncryptionKey): boolean => JSON.stringify({ ...a, slot: 0 }) === JSON.stringify({ ...b, slot: 0 })

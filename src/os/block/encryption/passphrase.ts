@@ -22,10 +22,13 @@ export class KeyError extends Error {
   override name = 'KeyError'
   /** Whether the cause may pass by itself within seconds, as with a server that the network does not reach yet. */
   readonly passing: boolean
+  /** Whether the key in the slot cannot be restored as this machine is now. Where another key opened the volume, it is replaced. */
+  readonly stale: boolean
 
-  constructor(message: string, { passing = false, cause }: { passing?: boolean; cause?: unknown } = {}) {
+  constructor(message: string, { passing = false, stale = false, cause }: { passing?: boolean; stale?: boolean; cause?: unknown } = {}) {
     super(message, { cause })
     this.passing = passing
+    this.stale = stale
   }
 }
 

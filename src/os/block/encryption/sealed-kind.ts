@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import * as v from 'valibot'
+import { DecodeError } from '../../../wire/decode-error.ts'
 import type { Token } from '../../../wire/luks2/metadata.ts'
 import { type EncryptionKey, KeyError, type KeySources } from './passphrase.ts'
 
@@ -27,6 +28,8 @@ export interface SealedKind {
   seal(secret: Uint8Array, use: KeyUse): Promise<Readonly<Record<string, unknown>>>
   /** Restores a key from what a token holds, which comes from the disk and may be anything. */
   unseal(data: Readonly<Record<string, unknown>>, use: KeyUse): Promise<Uint8Array>
+  /** Whether a token was sealed as the configuration requests. Without this method it always is. Throws KeyError. */
+  isCurrent?(data: Readonly<Record<string, unknown>>, key: EncryptionKey): boolean
 }
 
 /** Kinds by the type of key in the configuration. */
@@ -39,6 +42,19 @@ export const isSealed = ({ type }: EncryptionKey, kinds: SealedKinds): boolean =
 export const fits = ({ type }: EncryptionKey, token: Token | undefined, kinds: SealedKinds): boolean => {
   const kind = kinds[type]
   return !kind || token?.type === kind.token
+}
+
+/** Whether a token was sealed as the configuration requests now. One that cannot be read was not. */
+export function isCurrent(key: EncryptionKey, token: Token | undefined, kinds: SealedKinds): boolean {
+  const kind = kinds[key.type]
+  if (!kind?.isCurrent) return true
+  const { success, output } = v.safeParse(userData, token)
+  try {
+    return success && kind.isCurrent(output.UserData, key)
+  } catch (error) {
+    if (error instanceof KeyError || error instanceof DecodeError) return false
+    throw error
+  }
 }
 
 const userData = v.object({ UserData: v.record(v.string(), v.unknown()) })

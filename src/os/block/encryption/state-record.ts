@@ -82,6 +82,8 @@ function keyOf({ KeySlot, KeyStatic, KeyNodeID, KeyKMS, KeyTPM, KeyLockToSTATE }
     ...rest,
     type: 'tpm',
     ...(KeyTPM?.TPMCheckSecurebootStatusOnEnroll && { tpmCheckSecurebootStatusOnEnroll: true }),
-    ...(KeyTPM?.TPMOptions?.PCRs && { pcrs: KeyTPM.TPMOptions.PCRs }),
+    // As in the configuration, no options stand for the state of Secure Boot.
+    pcrs: KeyTPM?.TPMOptions ? (KeyTPM.TPMOptions.PCRs ?? []) : [7],
+    pubKeyPcrs: [11],
   }
 }

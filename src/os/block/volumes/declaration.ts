@@ -4,6 +4,7 @@ import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { type PartitionType, partitionTypes } from '../../../wire/gpt/types.ts'
+import { sortedPcrs } from '../../../wire/tpm2/pcr.ts'
 import type { Declared } from '../../config/declared.ts'
 import { findAll } from '../../config/public.ts'
 import { type RawVolumeConfig, VolumeConfig as VolumeDocumentKind } from '../documents/volume.ts'
@@ -73,6 +74,14 @@ interface KeySection {
   readonly lockToState?: boolean | undefined
 }
 
+const isTpm = ({ static: fixed, nodeID, kms }: KeySection): boolean => !fixed && !nodeID && !kms
+
+/** PCRs of a key in the TPM. One that has no options is sealed to the state of Secure Boot; every one to signatures of PCR 11. */
+const sealedTo = (options: { pcrs?: number[] | undefined } | undefined) => ({
+  pcrs: sortedPcrs(options ? (options.pcrs ?? []) : [7]),
+  pubKeyPcrs: [11],
+})
+
 /** Encryption settings of a section. */
 export function encryptionOf(section: EncryptionSection | undefined): Pick<Config, 'encryption'> {
   if (!section) return {}
@@ -86,7 +95,7 @@ export function encryptionOf(section: EncryptionSection | undefined): Pick<Confi
         ...(key.static?.passphrase && { staticPassphrase: key.static.passphrase }),
         ...(key.kms?.endpoint && { kmsEndpoint: key.kms.endpoint }),
         ...(key.tpm?.checkSecurebootStatusOnEnroll && { tpmCheckSecurebootStatusOnEnroll: true }),
-        ...(key.tpm?.options?.pcrs && { pcrs: key.tpm.options.pcrs }),
+        ...(isTpm(key) && sealedTo(key.tpm?.options)),
       })),
       ...(section.cipher && { cipher: section.cipher }),
       ...(section.keySize && { keySize: section.keySize }),

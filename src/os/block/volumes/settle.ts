@@ -8,6 +8,8 @@ import { EncryptedVolumes, type Opened } from '../encryption/encrypted-volumes.t
 import { kmsKeys } from '../encryption/kms.ts'
 import type { Encryption, KeySources } from '../encryption/passphrase.ts'
 import { plainState, writeStateRecord } from '../encryption/state-record.ts'
+import { tpmKeys } from '../encryption/tpm/sealing.ts'
+import type { TpmWindow } from '../encryption/tpm/tpm-window.ts'
 import { metaTags } from '../meta/meta.ts'
 import { fileSystemName } from '../resources/file-system.ts'
 import type { VolumeStatus } from '../resources/volume-status.ts'
@@ -48,8 +50,11 @@ export class Settling {
 
   readonly #encrypted: EncryptedVolumes
 
-  constructor(readonly machine: Dependencies) {
-    this.#encrypted = new EncryptedVolumes(machine, { kms: kmsKeys(machine.outbound) })
+  constructor(
+    readonly machine: Dependencies,
+    tpm: TpmWindow,
+  ) {
+    this.#encrypted = new EncryptedVolumes(machine, { kms: kmsKeys(machine.outbound), tpm: tpmKeys(tpm, machine.kernel.files) })
   }
 
   /** Ensures that both copies of the system disk's partition table are valid. */
@@ -203,6 +208,7 @@ function encryptedStatus(
     encryptionSlot: opened.slot,
     configuredEncryptionKeys: [...new Set(encryption.keys.map(({ type }) => type))].sort(),
     ...(used?.lockToState && { encryptionLockedToState: true }),
+    ...(used?.type === 'tpm' && { tpmEncryptionOptions: { pcrs: used.pcrs, pubKeyPcrs: used.pubKeyPcrs } }),
     ...(opened.failedSyncs.length > 0 && { encryptionFailedSyncs: [...opened.failedSyncs] }),
   }
 }

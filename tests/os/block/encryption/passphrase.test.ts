@@ -75,7 +75,7 @@ test('the encryption of STATE is recorded in the form of the field', () => {
       { slot: 0, type: 'static', staticPassphrase: 'a"b' },
       { slot: 1, type: 'nodeID' },
       { slot: 2, type: 'kms', kmsEndpoint: 'grpc://kms:4050' },
-      { slot: 3, type: 'tpm', tpmCheckSecurebootStatusOnEnroll: true, pcrs: [0, 7] },
+      { slot: 3, type: 'tpm', tpmCheckSecurebootStatusOnEnroll: true, pcrs: [0, 7], pubKeyPcrs: [11] },
     ],
     cipher: 'aes-xts-plain64',
     keySize: 512,

@@ -16,7 +16,7 @@ test.each([
   ['keySize: 128, keys: [{slot: 0, nodeID: {}}]', 'encryption.keySize: aes-xts-plain64 has keys of 512 or 256 bits'],
   ['blockSize: 8192, keys: [{slot: 0, nodeID: {}}]', 'encryption.blockSize: blocks have 512, 1024, 2048, 4096 bytes'],
   ['options: [fast], keys: [{slot: 0, nodeID: {}}]', 'encryption.options[0]: there is no option "fast"'],
-  ['keys: [{slot: 0, tpm: {}}]', 'encryption.keys[0].tpm: not supported by this release'],
+  ['keys: [{slot: 0, tpm: {options: {pcrs: [24]}}}]', 'encryption.keys[0].tpm.options.pcrs: PCRs must be from 0 to 23: 24'],
   ['keys: [{slot: 0, kms: {}}]', 'encryption.keys[0].kms.endpoint: an endpoint is required'],
   ['keys: [{slot: 0, kms: {endpoint: "https://a b"}}]', 'encryption.keys[0].kms.endpoint: an endpoint is required'],
 ])('what could not be created is rejected: %s', (encryption, problem) => {
@@ -28,6 +28,7 @@ test('everything that acts is accepted, in the older section too', () => {
     problems('cipher: "xchacha20,aes-adiantum-plain64", keySize: 256, blockSize: 4096, keys: [{slot: 31, nodeID: {}, lockToState: true}]'),
   ).toEqual([])
   expect(problems('keys: [{slot: 0, kms: {endpoint: "https://kms.example"}}]')).toEqual([])
+  expect(problems('keys: [{slot: 0, tpm: {}}, {slot: 1, tpm: {options: {pcrs: []}, checkSecurebootStatusOnEnroll: true}}]')).toEqual([])
   const older = (fields: string) =>
     parseConfig(config('worker', `machine: {systemDiskEncryption: {state: {${fields}}}}`))
       .validate('metal')

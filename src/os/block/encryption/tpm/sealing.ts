@@ -18,9 +18,6 @@ import { type BootPolicy, findBootPolicy } from './boot-policy.ts'
 import { readToken, type SealedKey, writeToken } from './token.ts'
 import { imagePcr, type TpmWindow } from './tpm-window.ts'
 
-/** PCRs of a key that names none: the state of Secure Boot. */
-const usualPcrs = [7]
-
 const selectionOf = (pcrs: readonly number[]): PcrSelection => ({ bank: 'sha256', pcrs })
 
 /** Keys of type `tpm`. */
@@ -32,9 +29,11 @@ export const tpmKeys = (window: TpmWindow, files: Kernel['files']): SealedKind =
       const policy = bootPolicy(files)
       if (key.tpmCheckSecurebootStatusOnEnroll && !isSecureBoot(files))
         throw new KeyError('it is added with Secure Boot only, which is off or in setup mode')
-      const sealed = await window.use((tpm) => seal(tpm, policy, sortedPcrs(key.pcrs ?? usualPcrs), secret))
+      const sealed = await window.use((tpm) => seal(tpm, policy, sortedPcrs(key.pcrs ?? []), secret))
       return writeToken(sealed, slot)
     }),
+
+  isCurrent: (data, { pcrs = [] }) => String(sortedPcrs(readToken(data).pcrs)) === String(sortedPcrs(pcrs)),
 
   unseal: (data) => translated(() => window.use((tpm) => unseal(tpm, bootPolicy(files), readToken(data)))),
 })
@@ -78,7 +77,7 @@ async function unseal(tpm: Tpm, boot: BootPolicy, { sealed, pcrs, policy, rootNa
   await requireMeasured(tpm, [imagePcr, ...pcrs])
   return withRoot(tpm, async (root) => {
     if (rootName && Buffer.compare(root.name, rootName) !== 0)
-      throw new KeyError('it was sealed by another TPM, or this one was cleared since')
+      throw new KeyError('it was sealed by another TPM, or this one was cleared since', { stale: true })
     return withFlushed(tpm, await tpm.load(root, sealed), (object) =>
       withSession(tpm, 'policy', root, async (session) => {
         await satisfyImage(tpm, session, boot)
@@ -86,6 +85,7 @@ async function unseal(tpm: Tpm, boot: BootPolicy, { sealed, pcrs, policy, rootNa
         if (Buffer.compare(await tpm.policyDigest(session), policy) !== 0)
           throw new KeyError(
             `${pcrs.length > 0 ? `PCR ${pcrs.join(', ')} changed since it was sealed, or ` : ''}the running image is signed with another PCR key`,
+            { stale: true },
           )
         return tpm.unseal(object, session)
       }),
