@@ -63,7 +63,11 @@ describe.skipIf(noSwtpm !== undefined)(noSwtpm ?? 'a machine with a TPM', () => 
     await until(here, 'EPHEMERAL', () => ready(here))
     const tpmEncryptionOptions = { pcrs: [7], pubKeyPcrs: [11] }
     expect(status(here, 'STATE')).toMatchObject({ encryptionSlot: 0, configuredEncryptionKeys: ['static', 'tpm'], tpmEncryptionOptions })
-    expect(status(here, 'EPHEMERAL')).toMatchObject({ encryptionSlot: 1, encryptionLockedToState: true, tpmEncryptionOptions: { pcrs: [], pubKeyPcrs: [11] } })
+    expect(status(here, 'EPHEMERAL')).toMatchObject({
+      encryptionSlot: 1,
+      encryptionLockedToState: true,
+      tpmEncryptionOptions: { pcrs: [], pubKeyPcrs: [11] },
+    })
     expect(status(here, 'STATE')?.encryptionFailedSyncs).toBeUndefined()
     await until(here, 'the end of the window', () => here.machine.store.get(PCRStatus, '11') === undefined)
     expect(here.machine.store.get(SecurityState, 'securitystate')?.spec.pcrSigningKeyFingerprint).toMatch(/^([0-9A-F]{2}:){31}[0-9A-F]{2}$/)
