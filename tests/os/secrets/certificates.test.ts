@@ -209,6 +209,18 @@ describe('a worker', () => {
     expect(acceptedCAs).toEqual([{ crt: certs.os.crt }])
   })
 
+  test.each([
+    ['alone', [], ['cluster.example']],
+    ['behind the addresses', ['10.5.0.10'], ['10.5.0.10', 'cluster.example']],
+  ] as [string, string[], string[]][])('requests its certificate at the name of the control plane, %s', async (_, addresses, hosts) => {
+    const { store, runtime, configure, requested } = machine()
+    store.put(Endpoint, 'controlplane', { addresses: [], hosts: ['cluster.example'] })
+    store.put(Endpoint, 'discovery', { addresses, hosts: [] })
+    configure('worker')
+    await runtime.settled()
+    expect(requested).toEqual([{ hosts, token: 'token' }])
+  })
+
   test('keeps its certificate while no control plane is known, and holds no secrets of the control plane', async () => {
     const { store, runtime, configure } = machine()
     configure('worker')

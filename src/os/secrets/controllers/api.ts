@@ -85,7 +85,9 @@ export const issueApiCertificates = (ask: AskTrustd = askTrustd): Controller => 
         const client = await issued.pair('client', [ca, names.fqdn], () => clientCertificate(decoded(ca), names, now()))
         api.put('api', { acceptedCAs, server, client, skipVerifyingClientCert: false })
       } else {
-        const hosts = [...new Set(endpoints.list().flatMap(({ spec }) => spec.addresses))]
+        const known = endpoints.list().map(({ spec }) => spec)
+        // A control plane may be known by the name in the configuration alone.
+        const hosts = [...new Set([...known.flatMap(({ addresses }) => addresses), ...known.flatMap((each) => each.hosts)])]
         // The accepted authorities follow the configuration at once; the previous certificate stays as long as it is valid.
         const keepServing = () => {
           const previous = api.get('api')?.spec.server
