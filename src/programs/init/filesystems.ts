@@ -79,6 +79,9 @@ const foldersOfVar: readonly Folder[] = [
   ['/var/lib/kubelet/seccomp/profiles', 0o700],
 ]
 
+/** Volumes that a container engine or a kubelet may have mounted. */
+const engineVolumes = ['/run', '/system', '/var', '/etc/cni', '/etc/kubernetes', '/opt', '/usr/libexec/kubernetes']
+
 /** Mounts what is missing and makes the system's folders. */
 export function prepareFilesystems(container: boolean): void {
   for (const request of container ? wanted : [...wanted, ...wantedOnMachine]) {
@@ -95,12 +98,19 @@ export function prepareFilesystems(container: boolean): void {
   // Container engines mount everything private; mounts of pods have to reach the kubelet and the other way round.
   if (container) mount.propagate('/', 'rshared')
   else mountWherePossible()
+  if (container) closeVolumes()
   for (const [path, mode, uid] of container ? [...folders, ...foldersOfVar] : folders) {
     files.mkdirAll(path, { mode })
     files.chmod(path, mode)
     if (uid !== undefined) files.chown(path, uid, uid)
   }
   if (container && !files.lstatIfThere('/var/run')) files.symlink('/run', '/var/run')
+}
+
+/** Takes the rights of others to write: a kubelet makes the root of a volume writable for everyone. */
+function closeVolumes(): void {
+  const mounts = mount.mounts()
+  for (const path of engineVolumes) if (mount.mountAt(path, mounts) && (files.stat(path).mode & 0o022) !== 0) files.chmod(path, 0o755)
 }
 
 /** What cannot be mounted here is left out: nothing the machine must have is among it. */
