@@ -7,7 +7,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { serveInstaller } from '../support/served-installer.ts'
+import { serveImage } from '../support/served-image.ts'
 import { dist, forgetState, stateFolder, talosctl } from './machine.ts'
 import { forgetVariants, makeVariant } from './variants.ts'
 
@@ -130,7 +130,7 @@ test(
   async () => {
     const archive = await makeVariant(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar'), 'good')
     const where = { reference, folder: join(folder, 'registry'), hostname: network.gateway, port: registryPort }
-    await using _ = await serveInstaller(archive, where)
+    await using _ = await serveImage(archive, where)
     const [first, second] = [nodeOf('controlplane'), nodeOf('worker')]
     const before = await kept()
     const missing = reference.replace(':good', ':missing')

@@ -1,4 +1,4 @@
-/** A registry with one installer image in it, for machines that use it as a mirror. */
+/** A registry with one image in it, for machines that use it as a mirror. */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../rootfs/build/run.ts'
@@ -6,8 +6,8 @@ import { blobFile, manifestFile } from '../../src/oci/image-cache.ts'
 import { parseReference } from '../../src/oci/reference.ts'
 import { serveCache } from '../../src/programs/talosctl/image-cache/serve.ts'
 
-/** Serves an installer archive under a reference, unpacked into a folder, until it is disposed of. */
-export async function serveInstaller(
+/** Serves an archive of an image (OCI layout) under a reference, unpacked into a folder, until it is disposed of. */
+export async function serveImage(
   archive: string,
   { reference, folder, hostname, port }: { reference: string; folder: string; hostname: string; port: number },
 ): Promise<AsyncDisposable> {
