@@ -1,10 +1,11 @@
 /** What every product of an image shares: the signed release, file by file, as it lies in `/usr/install/amd64/`. */
-import type { KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
 import { encryptionProviders } from '../../src/wire/luks2/metadata.ts'
+import { policyKeyFingerprint, policyKeyWord } from '../../src/wire/tpm2/pcr-signatures.ts'
 import { hashFile } from '../build/cache.ts'
 import type { Grub } from './grub.ts'
 import { makeGrub } from './grub.ts'
@@ -86,7 +87,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
     kubernetes: `v${kubernetes}`,
     kernel: starters.kernel.release,
     rootHash: verity.rootHash,
-    encryption: [...encryptionProviders],
+    encryption: [...encryptionProviders, ...(pcrKey ? [policyKeyWord(policyKeyFingerprint(createPublicKey(pcrKey)))] : [])],
     files: files.map(({ name, size, sha256 }) => ({ name, size, sha256 })),
   })
   put('manifest', manifest)

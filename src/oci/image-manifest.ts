@@ -23,7 +23,7 @@ export interface ImageManifest {
   kernel: string
   /** Root hash of the tree over `root.sqsh`, in hex. */
   rootHash: string
-  /** Kinds of encrypted volumes that it opens, as in `luks2`; absent from releases that do not declare any. */
+  /** Kinds of encrypted volumes that it opens, as in `luks2`, and its PCR key, `pcr` and hexadecimal digits; absent from releases that do not declare any. */
   encryption?: readonly string[]
   files: ManifestFile[]
 }

@@ -2,8 +2,8 @@
 
 // Installation and slots read and write the table of the system disk.
 export { known, probeDevice, readDiskTable, withDevice, writeDiskTable } from './device.ts'
-// The state of security names the key of the started image.
-export { policyKeyFingerprint } from './encryption/tpm/boot-policy.ts'
+// The state of security names the key of the started image; releases are compared with it.
+export { findBootPolicy, policyKeyFingerprint } from './encryption/tpm/boot-policy.ts'
 // Installation chooses its disk by the selector of the configuration.
 export { chooseInstallDisk, describeDisks, InstallDiskError } from './install-disk.ts'
 // Installation plans and writes the partitions; slots find theirs among them.

@@ -54,10 +54,13 @@ export function parsePolicyKey(text: string): RsaPublic & { readonly fingerprint
 }
 
 /** The fingerprint by which signatures name their key: SHA-256 of its PKCS #1 form. */
-const policyKeyFingerprint = (key: KeyObject): string =>
+export const policyKeyFingerprint = (key: KeyObject): string =>
   createHash('sha256')
     .update(key.export({ type: 'pkcs1', format: 'der' }))
     .digest('hex')
+
+/** The word by which the manifest of a release declares the key that signs its policy. */
+export const policyKeyWord = (fingerprint: string): string => `pcr${fingerprint.slice(0, 13)}`
 
 /** Signs a policy for a bank. */
 export function signPolicy(key: KeyObject, bank: BankHash, pcrs: readonly number[], policy: Uint8Array): PcrSignature {

@@ -6,6 +6,7 @@ import { systemClock } from '../../../../src/cosi/clock.ts'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import * as files from '../../../../src/linux/fs/files.ts'
+import { findBootPolicy } from '../../../../src/os/block/encryption/tpm/boot-policy.ts'
 import { Meta } from '../../../../src/os/block/meta/meta.ts'
 import { DiscoveredVolume } from '../../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../../src/os/block/resources/disk.ts'
@@ -25,6 +26,7 @@ import { beginRollback, examine, writeUpgrade } from '../../../../src/os/lifecyc
 import { NodeAddress } from '../../../../src/os/network/resources/node-address.ts'
 import type { Role } from '../../../../src/wire/x509/roles.ts'
 import { unfilled } from '../../../interop/always-filled.ts'
+import { imageOf, newPcrKey, policyFiles } from '../../../support/measured-image.ts'
 import { SparseDisk } from '../../../support/sparse-disk.ts'
 import { blockDevices } from '../install/block-devices.ts'
 import { installerLayout, releaseFiles, signingKey, tarOf, writeTree } from '../release/installer.ts'
@@ -209,6 +211,24 @@ describe.each([
     await here.start()
     expect(await here.watch()).toBe('good')
     expect(await beginRollback(here.machine)).toEqual({ slot: 'b', version: 'v1.13.1' })
+  })
+
+  test('a node whose TPM alone opens a volume takes no release of another PCR key', async () => {
+    const here = await installed(uefi)
+    const image = policyFiles(imageOf(newPcrKey()))
+    const { files } = here.machine.kernel
+    const readTextIfThere = (path: string) => image[path] ?? files.readTextIfThere(path)
+    Object.assign(here.machine.kernel, { files: { ...files, readTextIfThere } })
+    const own = `pcr${findBootPolicy({ readTextIfThere })?.fingerprint.slice(0, 13)}`
+    const status = (...configuredEncryptionKeys: string[]) =>
+      here.store.put(VolumeStatus, 'STATE', { phase: 'ready', type: 'partition', encryptionProvider: 'luks2', configuredEncryptionKeys })
+    status('tpm')
+    const other = releaseFiles('v1.13.1', key, { encryption: ['luks2', 'pcr0123456789abc'] })
+    await expect(here.upgrade(other)).rejects.toThrow('and only the TPM opens STATE: add another kind of key first')
+    status('static', 'tpm')
+    expect(await here.upgrade(other)).toBe('b')
+    status('tpm')
+    expect(await here.upgrade(releaseFiles('v1.13.2', key, { encryption: ['luks2', own] }))).toBe('b')
   })
 
   test('a volume that is locked counts as encrypted, and an administrator may force the release', async () => {
