@@ -66,10 +66,9 @@ test('phrases are taken from literals', () => {
 })
 
 test('every text that a story looks for is in a source', async () => {
-  const sources = (await read(['src/**/*.{ts,txt}', 'rootfs/**/*.{c,h,ts,sh}', 'tests/interop/*.go']))
-    .map(([, text]) => text)
-    .join('\n')
-    .replaceAll(/\\(['"`])/g, '$1')
+  const texts = (await read(['src/**/*.{ts,txt}', 'rootfs/**/*.{c,h,ts,sh}', 'tests/interop/*.go'])).map(([, text]) => text)
+  // Bytes are searched several times faster than characters.
+  const sources = Buffer.from(texts.join('\n').replaceAll(/\\(['"`])/g, '$1'))
   const missing: string[] = []
   const exceptions = new Set<string>()
   let phrases = 0

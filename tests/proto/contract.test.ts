@@ -79,9 +79,11 @@ test('every field of every message has the number, type and label of the tables'
   expect([...written.keys()].filter((name) => !described.has(name))).toEqual([])
 })
 
+const fieldAt = new Map(fields.map((row) => [`${row[0]} ${row[2]}`, row]))
+
 /** The name in the file: the parser keeps only the camelCase one where they differ. */
 function wireName(type: protobuf.Type, field: protobuf.Field): string {
-  const row = fields.find(([message, , number]) => message === nameOf(type) && number === String(field.id))
+  const row = fieldAt.get(`${nameOf(type)} ${field.id}`)
   const name = row?.[1] ?? underscored(field)
   return (row?.[5] || name) === field.name ? name : underscored(field)
 }

@@ -23,9 +23,9 @@ export class ClusterTable {
   static async read(device: BlockAccess, geometry: Geometry): Promise<ClusterTable> {
     const { sectorSize } = geometry
     const bytes = await device.read(geometry.reserved * sectorSize, geometry.tableSectors * sectorSize)
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const entries = new Uint32Array(geometry.clusters + 2)
-    for (let index = 0; index < entries.length; index++) entries[index] = view.getUint32(index * 4, true) & 0x0fffffff
+    // Entries are little endian, as every machine that runs this is. Their upper four bits are reserved.
+    const entries = new Uint32Array(new Uint8Array(bytes.subarray(0, (geometry.clusters + 2) * 4)).buffer)
+    for (let index = 0; index < entries.length; index++) entries[index] = (entries[index] ?? 0) & 0x0fffffff
     return new ClusterTable(device, geometry, entries)
   }
 

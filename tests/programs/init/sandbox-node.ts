@@ -77,9 +77,9 @@ const clock = hurried(5)
 const servingClock = hurried(300)
 export const never = new AbortController().signal
 
-/** A clock whose pauses are this short (milliseconds). */
-function hurried(longest: number): Clock {
-  return makeClock({ sleep: (ms, signal) => pause(Math.min(ms, longest), signal ?? never) })
+/** A clock whose pauses are this short (milliseconds), and no longer than a hundredth where that is more: regular checks stay rare. */
+function hurried(short: number): Clock {
+  return makeClock({ sleep: (ms, signal) => pause(Math.min(ms, Math.max(short, ms / 100)), signal ?? never) })
 }
 
 /** Which use of which call fails. */
@@ -97,7 +97,7 @@ interface NodeOptions {
 }
 
 const noFault: Fails = () => false
-const usual = ['proc/self', 'system/state', 'system/run/machined', 'etc', 'run', 'var/lib', 'sys/class/net', 'usr/lib']
+const usual = ['proc/self', 'system/state', 'system/run/machined', 'etc', 'run', 'var/lib', 'sys/class/net', 'usr/lib', 'usr/share/ichor']
 
 /** What the kernel counts, which every node reads. */
 const counters = { stat: 'cpu 1 0 1 1\ncpu0 1 0 1 1\n', meminfo: 'MemTotal:        4000000 kB\nMemFree:         1000000 kB\n' }
@@ -124,8 +124,6 @@ export const startServingNode = (sockets: Fails): Promise<ServingNode> =>
     disk(root) {
       writeFileSync(join(root, 'proc/cmdline'), '')
       writeFileSync(join(root, 'system/state/config.yaml'), configuration)
-      mkdirSync(join(root, 'usr/share/ichor'), { recursive: true })
-      writeFileSync(join(root, 'usr/share/ichor/images.json'), '{"images":[],"blobs":[]}')
     },
   }) as Promise<ServingNode>
 
@@ -134,6 +132,8 @@ export async function begin({ fails = noFault, disk, hardware, sockets: failing 
   const root = join(folder, String(nodes++))
   for (const path of usual) mkdirSync(join(root, path), { recursive: true })
   for (const [name, text] of Object.entries(counters)) writeFileSync(join(root, 'proc', name), text)
+  // Without its list, the service of the images would fail and start again without end.
+  writeFileSync(join(root, 'usr/share/ichor/images.json'), '{"images":[],"blobs":[]}')
   await hardware?.start(root)
   disk?.(root)
   const calls = new Map<string, number>()
