@@ -3,6 +3,9 @@ import type { BlockAccess } from './block-access.ts'
 import { FatError } from './fat-error.ts'
 import { clusterSize, endOfChain, type Geometry, infoSector } from './geometry.ts'
 
+/** An entry is these bits; the others are reserved, ignored and kept. */
+const entryBits = 0x0fffffff
+
 /** The allocation table in memory: for each cluster the next one of its chain. Changes reach the disk by `write`. */
 export class ClusterTable {
   readonly #device: BlockAccess
@@ -23,10 +26,8 @@ export class ClusterTable {
   static async read(device: BlockAccess, geometry: Geometry): Promise<ClusterTable> {
     const { sectorSize } = geometry
     const bytes = await device.read(geometry.reserved * sectorSize, geometry.tableSectors * sectorSize)
-    // Entries are little endian, as every machine that runs this is. Their upper four bits are reserved.
-    const entries = new Uint32Array(new Uint8Array(bytes.subarray(0, (geometry.clusters + 2) * 4)).buffer)
-    for (let index = 0; index < entries.length; index++) entries[index] = (entries[index] ?? 0) & 0x0fffffff
-    return new ClusterTable(device, geometry, entries)
+    // Entries are little endian, as every machine that runs this is.
+    return new ClusterTable(device, geometry, new Uint32Array(new Uint8Array(bytes.subarray(0, (geometry.clusters + 2) * 4)).buffer))
   }
 
   /** Free clusters, known from `retain` on. */
@@ -37,7 +38,7 @@ export class ClusterTable {
   /** The clusters of a chain. Throws DecodeError when it leads outside or is longer than `limit`. */
   chain(first: number, limit: number): number[] {
     const chain: number[] = []
-    for (let at = first; at < endOfChain; at = this.#entries[at] ?? 0) {
+    for (let at = first; at < endOfChain; at = this.#entry(at)) {
       if (at < 2 || at >= this.#entries.length) throw new DecodeError('FAT32 table', at, 'a chain leads outside')
       if (chain.length >= limit) throw new DecodeError('FAT32 table', at, 'a chain does not end')
       chain.push(at)
@@ -47,8 +48,9 @@ export class ClusterTable {
 
   /** Frees every cluster that is not named; those marked as bad stay. */
   retain(named: Uint8Array): void {
-    for (let cluster = 2; cluster < this.#entries.length; cluster++) {
-      const value = this.#entries[cluster]
+    const entries = this.#entries
+    for (let cluster = 2; cluster < entries.length; cluster++) {
+      const value = (entries[cluster] ?? 0) & entryBits
       if (value === 0) this.#free++
       else if (value !== 0x0ffffff7 && !named[cluster]) this.set(cluster, 0)
     }
@@ -60,7 +62,7 @@ export class ClusterTable {
     const total = this.#entries.length - 2
     for (let step = 0; step < total && found.length < count; step++) {
       const cluster = 2 + ((this.#hint - 2 + step) % total)
-      if (this.#entries[cluster] === 0) found.push(cluster)
+      if (this.#entry(cluster) === 0) found.push(cluster)
     }
     if (found.length < count) {
       const unit = clusterSize(this.#geometry)
@@ -78,10 +80,14 @@ export class ClusterTable {
 
   /** Sets the entry of a cluster; 0 frees it. */
   set(cluster: number, value: number): void {
-    if (this.#entries[cluster] === 0) this.#free--
+    if (this.#entry(cluster) === 0) this.#free--
     if (value === 0) this.#free++
-    this.#entries[cluster] = value
+    this.#entries[cluster] = ((this.#entries[cluster] ?? 0) & ~entryBits) | value
     this.#dirty.add(Math.floor((cluster * 4) / this.#geometry.sectorSize))
+  }
+
+  #entry(cluster: number): number {
+    return (this.#entries[cluster] ?? 0) & entryBits
   }
 
   /** Writes the changed sectors of every copy of the table, then the number of free clusters. */

@@ -78,6 +78,19 @@ test('a disk that is too small for FAT32 is refused with the minimum', async () 
   await expect(fresh(34 * megabytes, 8192)).rejects.toThrow('the disk has 8192')
 })
 
+test('the upper four bits of an entry are ignored, and kept', async () => {
+  const { disk } = await fresh()
+  const { reserved, sectorSize } = parseBootSector(await disk.read(0, 512), disk.size)
+  /** The highest byte of the entries of four free clusters, of which the first is the next to be used. */
+  const places = [3, 4, 5, 6].map((cluster) => reserved * sectorSize + cluster * 4 + 3)
+  for (const place of places) await disk.write(place, Uint8Array.of(0xa0))
+  const volume = await FatVolume.open(disk)
+  await volume.create('/a', Buffer.alloc(1024, 'a'))
+  expect(text(await (await FatVolume.open(disk)).read('/a'))).toBe('a'.repeat(1024))
+  const high = await Promise.all(places.map(async (place) => (await disk.read(place, 1))[0]! & 0xf0))
+  expect(high).toEqual([0xa0, 0xa0, 0xa0, 0xa0])
+})
+
 test('a file written in pieces is complete, one that ends early does not exist', async () => {
   const { volume } = await fresh()
   const pieces = async function* () {

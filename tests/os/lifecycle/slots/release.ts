@@ -1,7 +1,7 @@
 import type { SlotRelease } from '../../../../src/os/lifecycle/slots/slot.ts'
 
-/** No multiple of a sector, so that what is written comes in parts of them. */
-const piece = 1000
+/** No multiple of a sector, so that what is written comes in parts of them; large files come in few pieces. */
+const pieceOf = (size: number) => (size > 1 << 20 ? 100_001 : 1000)
 
 /** A release whose files are small and all differ from those of another version. */
 export function testRelease(version: string, size = 3000): SlotRelease {
@@ -24,6 +24,7 @@ export function testRelease(version: string, size = 3000): SlotRelease {
     sha256: (name) => file(name).sha256,
     async *open(name) {
       const { bytes } = file(name)
+      const piece = pieceOf(size)
       for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
     },
   }
