@@ -96,7 +96,10 @@ export class Table {
     if (after !== undefined && (after < this.oldest - 1 || after >= this.next))
       throw new StoreError('overrun', `watch: bookmark ${after} is not among the events that are kept, list and watch again`)
     const past: StoreEvent[] = []
-    for (let at = after === undefined ? this.oldest : after + 1; at < this.next; at++) past.push(...asSeen(this.at(at), options))
+    for (let at = after === undefined ? this.oldest : after + 1; at < this.next; at++) {
+      const seen = asSeen(this.at(at), options)
+      if (seen) past.push(seen)
+    }
     return tail === undefined ? past : past.slice(-tail)
   }
 }
@@ -123,7 +126,8 @@ export async function* watchTable(
           throw new StoreError('overrun', `watch "${type}": the reader is ${table.next - position} events behind, watch again`)
         const event = table.at(position)
         position++
-        for (const seen of asSeen(event, options)) yield seen
+        const seen = asSeen(event, options)
+        if (seen) yield seen
         continue
       }
       const changed = Promise.withResolvers<void>()
@@ -155,17 +159,14 @@ export function selected({ metadata }: Resource, { labels, id }: Query): boolean
   return (!id || id.test(metadata.id)) && (!labels || labels.length === 0 || labels.some((selector) => matches(metadata, selector)))
 }
 
-/** For a watcher, an update into or out of its query is a creation or a destruction. */
-export function* asSeen(event: StoreEvent, options: WatchOptions): Generator<StoreEvent> {
-  if (event.type === 'bootstrapped') return
-  if (options.only !== undefined && event.resource.metadata.id !== options.only) return
+/** What a watcher sees of an event: an update into or out of its query is a creation or a destruction. */
+export function asSeen(event: StoreEvent, options: WatchOptions): StoreEvent | undefined {
+  if (event.type === 'bootstrapped') return undefined
+  if (options.only !== undefined && event.resource.metadata.id !== options.only) return undefined
   const now = selected(event.resource, options)
-  if (event.type !== 'updated') {
-    if (now) yield event
-    return
-  }
+  if (event.type !== 'updated') return now ? event : undefined
   const before = selected(event.old, options)
-  if (now && before) yield event
-  else if (now) yield { type: 'created', resource: event.resource, bookmark: event.bookmark }
-  else if (before) yield { type: 'destroyed', resource: event.old, bookmark: event.bookmark }
+  if (now && before) return event
+  if (now) return { type: 'created', resource: event.resource, bookmark: event.bookmark }
+  return before ? { type: 'destroyed', resource: event.old, bookmark: event.bookmark } : undefined
 }

@@ -186,7 +186,8 @@ export class Store {
     const table = this.#table(type, options.namespace ?? type.namespace)
     for (const event of table.beginning(options)) callback(event as StoreEvent<S>)
     const subscriber = (event: StoreEvent) => {
-      for (const seen of asSeen(event, options)) callback(seen as StoreEvent<S>)
+      const seen = asSeen(event, options)
+      if (seen) callback(seen as StoreEvent<S>)
     }
     table.subscribers.add(subscriber)
     return () => table.subscribers.delete(subscriber)
@@ -256,11 +257,14 @@ export class Store {
         `update "${name(type, metadata.namespace, id)}": it is at version ${metadata.version}, not ${options.version}`,
       )
     if (metadata.phase !== 'running') throw new StoreError('phase', `update "${name(type, metadata.namespace, id)}": it is being torn down`)
-    const next = parseSpec(type, id, typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec)
+    const given = typeof spec === 'function' ? (spec as (old: S) => S)(old.spec) : spec
     const labels = givenLabels ?? metadata.labels
     const annotations = givenAnnotations ? annotated(type, givenAnnotations) : metadata.annotations
-    if (same(labels, metadata.labels) && same(annotations, metadata.annotations) && Bun.deepEquals(next, old.spec)) return old
-    return this.#replace(type, old, { labels, annotations }, next)
+    const unmoved = same(labels, metadata.labels) && same(annotations, metadata.annotations)
+    // Most rounds put what is there already, which has been parsed.
+    if (unmoved && Bun.deepEquals(given, old.spec)) return old
+    const next = parseSpec(type, id, given)
+    return unmoved && Bun.deepEquals(next, old.spec) ? old : this.#replace(type, old, { labels, annotations }, next)
   }
 
   #replace<S>(
