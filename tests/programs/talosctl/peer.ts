@@ -51,7 +51,14 @@ export interface Outcome {
 
 /** An Io made of strings. */
 export function textIo(
-  options: { env?: Record<string, string>; signal?: AbortSignal; stdin?: string; now?: Date; seen?: (stdout: string) => void } = {},
+  options: {
+    env?: Record<string, string>
+    signal?: AbortSignal
+    stdin?: string
+    now?: Date
+    seen?: (stdout: string) => void
+    longestPause?: number
+  } = {},
 ): Io & Record<'written', { out: string; err: string; bytes: Uint8Array[] }> {
   const written = { out: '', err: '', bytes: [] as Uint8Array[] }
   const output = (write: (text: string | Uint8Array) => void) => ({
@@ -75,7 +82,7 @@ export function textIo(
     signal: options.signal ?? new AbortController().signal,
     interactive: false,
     now: () => options.now ?? recordedAt,
-    pause: brief,
+    pause: (milliseconds) => brief(milliseconds, options.longestPause),
     ask: async () => '',
     readStdin: async () => Buffer.from(options.stdin ?? ''),
   }
@@ -130,6 +137,8 @@ export async function talosctl(
     maintenance?: boolean
     env?: Record<string, string>
     now?: Date
+    /** Milliseconds between two looks. */
+    longestPause?: number
   } = {},
 ): Promise<Outcome> {
   const tls = {

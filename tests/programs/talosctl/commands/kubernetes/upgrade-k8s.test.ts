@@ -155,6 +155,8 @@ const upgrade = (...args: string[]) =>
   talosctl(methods, ['upgrade-k8s', '--to', after, '--step-timeout', '1s', '--manifests-reconcile-timeout', '0s', ...args], {
     store,
     env: { TALOS_HOME: home },
+    // What does not become healthy is looked at until the time of a step is over.
+    longestPause: 25,
   })
 
 const images = () => componentNames.map((component) => imageIn(parseConfig(store.get(MachineConfig, 'v1alpha1')?.spec ?? ''), component))
