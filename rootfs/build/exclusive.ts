@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { LockedError, lock } from '../../src/programs/node-supervisor/lock.ts'
+import { pause } from '../../src/timing/pause.ts'
 import { cacheFolder } from './cache.ts'
 
 /** Another build holds on to a piece of work for too long. */
@@ -28,7 +29,7 @@ export async function exclusive<T>(name: string, work: () => Promise<T>): Promis
     if (!waits) console.error(`another build does "${name}" right now: waiting for it`)
     if (performance.now() - since > longest)
       throw new WaitError(`another build has held "${path}" for half an hour: end it, or delete that file`)
-    await Bun.sleep(300)
+    await pause(300)
   }
 }
 

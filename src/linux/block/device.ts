@@ -4,6 +4,7 @@ import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync }
 import { type FileHandle, open } from 'node:fs/promises'
 import { endianness } from 'node:os'
 import { basename } from 'node:path'
+import { pause } from '../../timing/pause.ts'
 import { codeOf, failedWith } from '../../wire/errno.ts'
 import { ioctl, ioctlNumber } from '../ioctl.ts'
 import { check, cString, libc, quoted } from '../libc.ts'
@@ -61,7 +62,7 @@ export async function openDevice(
     } catch (error) {
       const absent = ['ENOENT', 'ENXIO'].includes(codeOf(error))
       if (!absent || performance.now() >= until) throw toSystemError('open', path, error)
-      await Bun.sleep(lookAgain)
+      await pause(lookAgain)
     }
   try {
     const stats = await handle.stat()
@@ -193,7 +194,7 @@ export async function syncPartitions(disk: string, wanted: readonly KernelPartit
     } catch (error) {
       const passing = failedWith(error, 'EBUSY') || (failedWith(error, 'ENOENT', 'ENXIO') && existsSync(sysfsFolder(disk)))
       if (!passing || performance.now() > until) throw error
-      await Bun.sleep(retryInterval)
+      await pause(retryInterval)
     }
 }
 

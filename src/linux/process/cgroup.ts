@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { pause } from '../../timing/pause.ts'
 import { failedWith } from '../../wire/errno.ts'
 import { exists, readText, readTextIfThere, writeInto } from '../fs/files.ts'
 import { mounts } from '../fs/mount.ts'
@@ -231,7 +232,7 @@ export async function removeCgroup(path: string, { deadlineMs = 10_000, trees = 
       return
     } catch (error) {
       if (!failedWith(error, 'EBUSY') || performance.now() > end) throw toSystemError('remove cgroup', path, error)
-      await Bun.sleep(20)
+      await pause(20)
     }
   }
 }

@@ -1,3 +1,4 @@
+import { pause } from '../../timing/pause.ts'
 import type { Machine } from '../area.ts'
 import { metaTags, wipeDevice, wipeLabels } from '../block/public.ts'
 import { SystemDisk } from '../block/resources/system-disk.ts'
@@ -43,7 +44,7 @@ export const reset = (machine: Machine, options: ResetOptions): Phase[] => [
 /** Signals the reset to the controllers and waits until discovery has removed this node. */
 async function sendResetSignal({ store, runtime }: Machine): Promise<void> {
   store.put(MachineResetSignal, 'machine', {})
-  await Promise.race([runtime.settled(), Bun.sleep(farewell)])
+  await Promise.race([runtime.settled(), pause(farewell)])
 }
 
 /** User disks first: while the system disk is intact, an interrupted reset can be repeated. */

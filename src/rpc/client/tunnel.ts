@@ -1,5 +1,5 @@
 /** A connection through an HTTP proxy, by the method CONNECT (RFC 9110, section 9.3.6). */
-import { bracketed, formatHostPort } from '../../wire/host-port.ts'
+import { bracketed, formatHostPort, unbracketed } from '../../wire/host-port.ts'
 
 type Handlers = Bun.SocketHandler<undefined>
 
@@ -52,7 +52,7 @@ export function openTunnel({ proxy, hostname, port, tls, connected, handlers }: 
     if (rest.length > 0) handlers.data?.(socket, rest)
   }
   return Bun.connect({
-    hostname: proxyHost.replace(/^\[(.*)\]$/, '$1'),
+    hostname: unbracketed(proxyHost),
     port: Number(proxyPort || 80),
     socket: {
       open(socket) {

@@ -2,6 +2,7 @@
  * Which proxy a request goes through, by the variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY. The rules are those of Go's
  * golang.org/x/net/http/httpproxy, so that the programs of the image and this one decide alike.
  */
+import { splitHostPort, unbracketed } from '../host-port.ts'
 import { parseIp } from '../ip.ts'
 import { containsAddress, tryPrefix } from '../prefix.ts'
 
@@ -38,7 +39,7 @@ function proxyUrl(text: string): URL {
 }
 
 function isProxied(none: string, url: URL): boolean {
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+  const host = unbracketed(url.hostname).toLowerCase()
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   if (host === 'localhost' || isLoopback(host)) return false
   return !none.split(',').some((entry) => matches(entry.trim().toLowerCase(), host, port))
@@ -49,24 +50,20 @@ const isIp = (text: string) => parseIp(text) !== undefined
 const loopback = ['127.0.0.0/8', '::1/128']
 const isLoopback = (host: string) => isIp(host) && loopback.some((network) => isWithin(network, host))
 
+/** The port of an entry of NO_PROXY without one. */
+const anyPort = -1
+
 /** Whether an entry of NO_PROXY names the host. */
 function matches(entry: string, host: string, port: string): boolean {
   if (entry === '') return false
   if (entry === '*') return true
   if (entry.includes('/') && tryPrefix(entry)) return isIp(host) && isWithin(entry, host)
-  const { name, only } = withPort(entry)
-  if (name === '' || (only !== undefined && only !== port)) return false
+  const { host: name, port: only } = splitHostPort(entry, anyPort)
+  if (name === '' || (only !== anyPort && String(only) !== port)) return false
   if (isIp(name)) return isIp(host) && isWithin(`${name}/${name.includes(':') ? 128 : 32}`, host)
   // `.example.com` and `*.example.com` are the subdomains alone, `example.com` is the name too.
   const suffix = name.startsWith('*.') ? name.slice(1) : name
   return suffix.startsWith('.') ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`)
-}
-
-function withPort(entry: string): { name: string; only: string | undefined } {
-  const bracketed = /^\[([^\]]*)\](?::(\d+))?$/.exec(entry)
-  if (bracketed) return { name: bracketed[1] ?? '', only: bracketed[2] }
-  const [, name, only] = /^([^:]*):(\d+)$/.exec(entry) ?? []
-  return name === undefined ? { name: entry, only: undefined } : { name, only }
 }
 
 function isWithin(network: string, address: string): boolean {

@@ -1,4 +1,6 @@
 /** Installer image archives uploaded through the API: stored by SHA-256 until used or replaced by the next upload. */
+
+import { pause } from '../../../timing/pause.ts'
 import { within } from '../../../timing/within.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import { parseMeminfo } from '../../../wire/proc/memory.ts'
@@ -81,13 +83,13 @@ export class Uploads {
 async function take(
   kernel: UploadKernel,
   pieces: AsyncIterable<Piece>,
-  { onDisk, idle: pause = idle, longest: whole = longest }: Target,
+  { onDisk, idle: silence = idle, longest: whole = longest }: Target,
 ): Promise<string> {
   const sent = pieces[Symbol.asyncIterator]()
   const ends = performance.now() + whole
   const next = () => {
     const left = ends - performance.now()
-    const limit = Math.min(pause, left)
+    const limit = Math.min(silence, left)
     if (limit > 0) return within(sent.next(), limit, () => new ReleaseError(`no data received within ${limit / 1000} s: upload it again`))
     throw new ReleaseError(`upload not complete within ${whole / 1000} s: retry over a faster connection`)
   }
@@ -104,7 +106,7 @@ async function take(
     return scheme + sum
   } finally {
     // A silent sender would block its generator, and with it all other uploads.
-    await Promise.race([rest.return(), Bun.sleep(1000)])
+    await Promise.race([rest.return(), pause(1000)])
   }
 }
 

@@ -1,3 +1,4 @@
+import { pause } from '../../../timing/pause.ts'
 import type { Machine } from '../../area.ts'
 import type { Task } from '../sequencer.ts'
 import { isInstalled } from '../slots/boot-disk.ts'
@@ -13,7 +14,7 @@ export const haltIfInstalled = (machine: Machine): Task => ({
     if (!isInstalled(machine) || !machine.kernel.files.exists('/run/ichor/medium')) return
     for (let waited = 0; waited < held; waited += reminder) {
       log.error('already installed, but booted from a medium: remove the medium and reboot')
-      await Bun.sleep(reminder)
+      await pause(reminder, signal)
       signal.throwIfAborted()
     }
     throw new Error('booted from a medium although already installed')

@@ -1,6 +1,7 @@
 /** The few commands and events of QEMU's machine protocol that a supervisor needs (QMP, one JSON object per line). */
 
 import net from 'node:net'
+import { pause } from '../../../timing/pause.ts'
 
 const mostLine = 1024 * 1024
 
@@ -26,7 +27,7 @@ export class Control {
         this.#send('qmp_capabilities')
         return
       }
-      await Bun.sleep(50)
+      await pause(50)
     }
   }
 

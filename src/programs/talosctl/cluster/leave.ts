@@ -4,6 +4,7 @@ import { core, type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { drain } from '../../../kube/drain.ts'
 import { isNotFound } from '../../../kube/errors.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import { pause } from '../../../timing/pause.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { nodePaths } from '../../node-supervisor/layout.ts'
 import { isAlive } from '../../node-supervisor/process-identity.ts'
@@ -39,7 +40,7 @@ export async function leaveCluster({ node, kubeconfig, signal, isDown, reset, co
       await reset()
       while (!(await isDown())) {
         if (signal.aborted) throw new Error(`node "${node}" was reset but does not shut down: look at ${console}`)
-        await Bun.sleep(lookInterval)
+        await pause(lookInterval, signal)
       }
     }
     await absentIsFine(client.delete(core.node, node))

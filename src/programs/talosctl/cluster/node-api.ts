@@ -3,10 +3,12 @@
 import type { Channel } from '../../../rpc/client/channel.ts'
 import { machine } from '../../../rpc/enums.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { pause } from '../../../timing/pause.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { formatHostPort } from '../../../wire/host-port.ts'
 import { dialAddress } from '../endpoint.ts'
 import { sequenceFailure } from '../event.ts'
+import { kubeconfigIn } from '../kubeconfig-fetch.ts'
 
 /** Where the API of a machine listens. */
 export const machineApiPort = 50_000
@@ -120,13 +122,9 @@ export async function bootstrap(endpoint: string, credentials: Credentials, sign
 /** The administrator's kubeconfig, once a control plane can make one. */
 export async function fetchKubeconfig(endpoint: string, credentials: Credentials, signal: AbortSignal): Promise<string> {
   return insist(`node ${endpoint} gives no kubeconfig`, signal, () =>
-    withNode(endpoint, credentials, async (channel) => {
-      // The reply is a gzipped tar with one file.
-      const parts: Uint8Array[] = []
-      for await (const { bytes } of channel.serverStream('machine.MachineService/Kubeconfig', {}, { deadline: 10_000, signal }))
-        parts.push(bytes)
-      return firstFile(Bun.gunzipSync(Buffer.concat(parts)))
-    }),
+    withNode(endpoint, credentials, (channel) =>
+      kubeconfigIn(channel.serverStream('machine.MachineService/Kubeconfig', {}, { deadline: 10_000, signal })),
+    ),
   )
 }
 
@@ -150,20 +148,6 @@ export async function resetNode(address: string, credentials: Credentials, signa
       if (!(error instanceof RpcError) || signal.aborted) throw error
     }
   })
-}
-
-/** The first file of a tar archive, as text. */
-export function firstFile(tar: Uint8Array): string {
-  for (let at = 0; at + 512 <= tar.length; ) {
-    const header = tar.subarray(at, at + 512)
-    if (header.every((byte) => byte === 0)) break
-    const size = Number.parseInt(Buffer.from(header.subarray(124, 136)).toString('latin1').replace(/\0.*$/, '').trim() || '0', 8)
-    if (!Number.isSafeInteger(size) || at + 512 + size > tar.length) throw new Error('the archive is cut short')
-    // ustar: regular files have type "0" or NUL.
-    if (header[156] === 0 || header[156] === 0x30) return Buffer.from(tar.subarray(at + 512, at + 512 + size)).toString()
-    at += 512 + Math.ceil(size / 512) * 512
-  }
-  throw new Error('the archive holds no file')
 }
 
 async function withNode<T>(endpoint: string, credentials: Credentials, act: (channel: Channel) => Promise<T>): Promise<T> {
@@ -195,7 +179,7 @@ async function insist<T>(failure: string, signal: AbortSignal, act: () => Promis
         throw new Error(`${failure}: ${text}`)
       if (signal.aborted) throw new Error(`${failure}: ${text}`)
     }
-    await Bun.sleep(retryInterval)
+    await pause(retryInterval, signal)
     if (signal.aborted) throw new Error(`${failure}: ${(signal.reason as Error)?.message ?? 'interrupted'}`)
   }
 }

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { getSysctl, setSysctl } from '../../../linux/system/sysctl.ts'
+import { pause } from '../../../timing/pause.ts'
 import { isIPv6 } from '../../../wire/prefix.ts'
 import { clusterCgroup, nodeCgroup } from '../../node-supervisor/cgroup-names.ts'
 import { supervisorMark } from '../../node-supervisor/console-log.ts'
@@ -62,7 +63,7 @@ export async function provideNode(directory: string, cluster: ClusterRecord, nod
   journal.write({ kind: 'cgroup', path: nodeCgroup(cluster.id, node.name), node: node.name })
   const log = join(paths.directory, 'supervisor.log')
   startNodeSupervisor(paths.directory, journal)
-  for (const end = performance.now() + startTimeout; running()?.state !== 'running'; await Bun.sleep(10)) {
+  for (const end = performance.now() + startTimeout; running()?.state !== 'running'; await pause(10)) {
     const last = running()?.last
     if (last) throw new Error(`node "${node.name}" does not start: ${last}: ${tail(paths.console)}`)
     if (performance.now() > end)

@@ -8,6 +8,7 @@ import { mounts, umount, umountTree } from '../../../linux/fs/mount.ts'
 import { removeNetns } from '../../../linux/net/netns.ts'
 import { removeCgroup } from '../../../linux/process/cgroup.ts'
 import { setSysctl } from '../../../linux/system/sysctl.ts'
+import { pause } from '../../../timing/pause.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { JournalEntry } from '../../node-supervisor/journal.ts'
@@ -143,7 +144,7 @@ async function endProcess(identity: ProcessIdentity): Promise<void> {
   } catch (error) {
     if (!failedWith(error, 'ESRCH')) throw error
   }
-  for (const end = performance.now() + killTimeout; isAlive(identity) && performance.now() < end; ) await Bun.sleep(5)
+  for (const end = performance.now() + killTimeout; isAlive(identity) && performance.now() < end; ) await pause(5)
   if (isAlive(identity)) throw new Error(`process ${identity.pid} does not end`)
 }
 

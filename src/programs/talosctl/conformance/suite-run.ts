@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { core, type KubeClient } from '../../../kube/client.ts'
 import { isNotFound, KubeError } from '../../../kube/errors.ts'
+import { pause } from '../../../timing/pause.ts'
 import type { Io } from '../io.ts'
 import type { Pass } from './modes.ts'
 import { accountObjects, namespace, outputContainer, podName, type SuiteImages, suiteContainer, suitePod } from './objects.ts'
@@ -91,7 +92,7 @@ export class SuiteRun {
       if (!there) return
       if (this.io.now().getTime() > end)
         throw new ConformanceTimeout(`namespace "${namespace}" is still being deleted after 2 minutes: see what holds it, then try again`)
-      await Bun.sleep(interval)
+      await pause(interval)
     }
   }
 

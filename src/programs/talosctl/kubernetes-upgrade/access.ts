@@ -1,5 +1,6 @@
 import { type KubeClient, kubeClient } from '../../../kube/client.ts'
 import { accessOf, parseKubeconfig } from '../../../kube/kubeconfig.ts'
+import { formatHostPort, splitHostPort } from '../../../wire/host-port.ts'
 import type { Cluster } from '../cluster.ts'
 import { fetchKubeconfig } from '../kubeconfig-fetch.ts'
 
@@ -11,7 +12,6 @@ export async function kubernetesOf(cluster: Cluster, node: string, endpoint: str
 
 /** The address of a server: `--endpoint` may be a host, with or without a port, or a URL. */
 export function serverAt(endpoint: string): string {
-  const host = endpoint.replace(/^https:\/\//, '').replace(/\/+$/, '')
-  const bare = host.includes(':') && !host.includes('[') && host.indexOf(':') !== host.lastIndexOf(':') ? `[${host}]` : host
-  return `https://${/:\d+$/.test(bare) ? bare : `${bare}:6443`}`
+  const { host, port } = splitHostPort(endpoint.replace(/^https:\/\//, '').replace(/\/+$/, ''), 6443)
+  return `https://${formatHostPort(host, port)}`
 }

@@ -4,7 +4,8 @@ import { Store } from '../../../../src/cosi/store.ts'
 import { MachineStatus } from '../../../../src/os/runtime/resources/machine-status.ts'
 import { newCA, newCertificate, type PemPair } from '../../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../../src/pki/key.ts'
-import { firstFile, nodeState, resetNode } from '../../../../src/programs/talosctl/cluster/node-api.ts'
+import { nodeState, resetNode } from '../../../../src/programs/talosctl/cluster/node-api.ts'
+import { kubeconfigIn } from '../../../../src/programs/talosctl/kubeconfig-fetch.ts'
 import { packAny } from '../../../../src/rpc/client/any.ts'
 import { type Method, serverStream, unary } from '../../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../../src/rpc/server/resource-access.ts'
@@ -75,15 +76,19 @@ test('a node that aborts a reset reports the reason', async () => {
 })
 
 const archive = async (files: Record<string, string>) => new Uint8Array(await new Bun.Archive(files).bytes())
+const inParts = async function* (bytes: Uint8Array) {
+  for (let at = 0; at < bytes.length; at += 100) yield { bytes: bytes.subarray(at, at + 100) }
+}
+const kubeconfigOf = async (tar: Uint8Array) => kubeconfigIn(inParts(Bun.gzipSync(new Uint8Array(tar))))
 
-test('the first file of an archive comes out whole', async () => {
+test('the kubeconfig in an archive comes out whole', async () => {
   const text = 'x'.repeat(1500)
-  expect(firstFile(await archive({ kubeconfig: text, other: 'y' }))).toBe(text)
+  expect(await kubeconfigOf(await archive({ kubeconfig: text, other: 'y' }))).toBe(text)
+  expect(await kubeconfigIn(inParts(Buffer.from(text)))).toBe(text)
 })
 
 test('an archive cut short, or empty, is refused', async () => {
   const whole = await archive({ kubeconfig: 'x'.repeat(1500) })
-  expect(() => firstFile(whole.subarray(0, 1024))).toThrow('the archive is cut short')
-  expect(() => firstFile(new Uint8Array(1024))).toThrow('the archive holds no file')
-  expect(() => firstFile(new Uint8Array())).toThrow('the archive holds no file')
+  await expect(kubeconfigOf(whole.subarray(0, 1024))).rejects.toThrow('truncated')
+  await expect(kubeconfigOf(new Uint8Array(1024))).rejects.toThrow('"kubeconfig" is not in the archive')
 })
