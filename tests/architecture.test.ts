@@ -106,7 +106,7 @@ const law: Record<string, string[]> = {
 }
 
 /** What talosctl uses of an area beyond its resource types. It must run where there is no node. */
-const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts', 'os/etcd/majority.ts']
+const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts', 'os/etcd/majority.ts', 'os/runtime/extensions/service-spec.ts']
 
 function roomOf(path: string): string {
   if (path.startsWith('..')) return 'proto' // texts of the package itself
@@ -313,6 +313,7 @@ const yamlExceptions: Record<string, string> = {
   'os/network/platform/platform-config.ts': "a platform's network",
   'os/secrets/controllers/encryption-salt.ts': 'the salt on STATE',
   'os/runtime/controllers/extension-status.ts': 'the list of extensions of the image',
+  'os/runtime/extensions/service-spec.ts': 'specifications of services, part of the image',
   'os/cluster/controllers/identity.ts': 'the identity on STATE',
   'os/kubespan/controllers/identity.ts': 'the identity on STATE',
 }

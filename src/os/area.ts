@@ -89,6 +89,8 @@ export interface Machine {
   podNetworks(): Promise<NetworkOf[]>
   /** Records of API calls. */
   readonly calls: Calls
+  /** The ids of all services that areas define. */
+  serviceIds(): readonly string[]
   /** The definition of a service, by id. */
   service(id: string): ServiceDefinition
   /** Name and tag of this build. */

@@ -24,7 +24,7 @@ import { Supervisor } from '../../src/supervise/supervisor.ts'
 export function unstartedMachine(mode: Mode): Machine {
   const kernel = {
     mode,
-    files: { readText: () => '', readTextIfThere: () => undefined },
+    files: { readText: () => '', readTextIfThere: () => undefined, exists: () => false },
     uts: { gethostname: () => '' },
   } as unknown as Kernel
   const store = new Store()
@@ -58,6 +58,7 @@ export function unstartedMachine(mode: Mode): Machine {
     spawn() {
       throw new Error('nothing is started here')
     },
+    serviceIds: () => [],
     service() {
       throw new Error('nothing is started here')
     },

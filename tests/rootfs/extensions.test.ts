@@ -47,12 +47,6 @@ test('extensions become part of the tree, and are listed', async () => {
   ])
 })
 
-test('an extension with a service is refused', async () => {
-  await expect(addExtensions(system(), [extension('a', { '/usr/local/etc/containers/a.yaml': '' })])).rejects.toThrow(
-    'services of extensions are not supported',
-  )
-})
-
 test('without extensions the list is empty', async () => {
   const tree = system()
   await addExtensions(tree, [])

@@ -62,9 +62,6 @@ const modulesFolder = '/usr/lib/modules/'
 export async function addExtensions(tree: Tree, extensions: readonly Extension[], kernel?: ExtendedKernel): Promise<void> {
   const winners = new Map<string, { entry: ExtensionEntry; part: string }>()
   for (const { entries, metadata } of extensions) for (const entry of entries) winners.set(entry.path, { entry, part: partOf(metadata) })
-  const service = [...winners.values()].find(({ entry }) => entry.path.startsWith('/usr/local/etc/containers/') && entry.type !== 'dir')
-  if (service)
-    throw new UsageError(`"${service.entry.path}" (${service.part}): services of extensions are not supported, run the program as a pod`)
   for (const { entry, part } of winners.values()) addEntry(tree, entry, part)
   const layers = extensions.map(({ metadata }, index) => ({ image: `${index}.sqsh`, metadata }))
   const modules = [...winners.values()].filter(({ entry }) => entry.path.startsWith(modulesFolder) && entry.type === 'file')

@@ -5,6 +5,7 @@ import { VolumeStatus } from '../block/resources/volume-status.ts'
 import { declared, find } from '../config/public.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { MachineType } from '../config/resources/machine-type.ts'
+import { extensionPrefix } from '../runtime/public.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
 import { lockModules } from './start/lock-modules.ts'
@@ -62,6 +63,8 @@ const startAllServices = (machine: Machine): Task => ({
     const type = await store.until(MachineType, 'machine-type', undefined, { signal })
     const ids = ['registryd', 'cri', ...(type.spec === 'worker' ? [] : ['trustd', 'etcd'])]
     for (const id of ids) startService(machine, id)
+    // The start of the machine does not wait for what extensions run.
+    for (const id of machine.serviceIds().filter((each) => each.startsWith(extensionPrefix))) startService(machine, id)
     const limit = AbortSignal.any([signal, AbortSignal.timeout(servicesLimit)])
     await Promise.all([...ids, 'kubelet'].map((id) => supervisor.until(id, 'up', limit)))
   },

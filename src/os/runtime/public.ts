@@ -2,6 +2,8 @@
 
 // The boot sequence gives the dashboard its terminal.
 export { dashboardTerminal } from './dashboard-terminal.ts'
+// The boot sequence starts the services of extensions.
+export { extensionPrefix } from './extensions/load.ts'
 // The boot sequence locks the loader of modules.
 export { lock, moduleLoader } from './module-loader.ts'
 // The boot sequence applies the rules of udev.

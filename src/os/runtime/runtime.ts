@@ -13,6 +13,7 @@ import { configApiService, configMaintenance } from './controllers/api-service.t
 import { reportStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
+import { applyExtensionServices, configExtensionServices } from './controllers/extension-service.ts'
 import { observeExtensions } from './controllers/extension-status.ts'
 import { observeKernelCmdline } from './controllers/kernel-cmdline.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
@@ -29,6 +30,9 @@ import { observeServicePids } from './controllers/service-pid.ts'
 import { observeMachineToken } from './controllers/unique-machine-token.ts'
 import { observeVersion } from './controllers/version.ts'
 import { applyWatchdog, configWatchdog } from './controllers/watchdog.ts'
+import { loadExtensionServices } from './extensions/load.ts'
+import { extensionService } from './extensions/service.ts'
+import { ServiceStarts } from './extensions/starts.ts'
 import { resources } from './resource-types.ts'
 import { apidService } from './services/apid.ts'
 import { dashboardService } from './services/dashboard.ts'
@@ -40,55 +44,61 @@ import { udevdService } from './services/udevd.ts'
 export const runtime: Area = {
   name: 'runtime',
   resources,
-  parts: (machine) => ({
-    controllers: [
-      observeVersion(machine),
-      observeDevicesReady(machine.kernel),
-      observeSecurityState(machine.kernel),
-      observeServices(machine),
-      observeServicePids(machine),
-      observeMountStatus,
-      persistLogs(machine),
-      observeSbom(machine.kernel),
-      observeExtensions(machine.kernel),
-      configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
-      configMaintenance,
-      configApiService,
-      observeMachineStatus(machine),
-      defaultKernelParams(machine.kernel),
-      configKernelParams,
-      applyKernelParams(machine.kernel),
-      ...(machine.kernel.mode === 'container'
-        ? []
-        : [
-            observeMachineToken,
-            observeKernelCmdline(machine.kernel),
-            configKernelModules,
-            applyKernelModules(machine.kernel),
-            observeKernelModules(machine.kernel),
-            configWatchdog,
-            applyWatchdog(machine.kernel),
-            handleOutOfMemory(machine.kernel),
-          ]),
-      reportMaintenance(),
-      reportStatus(machine.problem),
-    ],
-    services: [
-      machinedService(),
-      apidService(machine),
-      ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), syslogdService(machine), dashboardService(machine)]),
-    ],
-    methods: [
-      version(machine),
-      eventsMethod(machine),
-      dmesg(machine.kernel),
-      ...serviceMethods(machine),
-      ...logMethods(machine),
-      memory(machine.kernel),
-      mounts(machine.kernel),
-      processes(machine.kernel),
-      ...systemMethods(machine.kernel),
-      controllerDependencies(machine),
-    ],
-  }),
+  parts(machine) {
+    const starts = new ServiceStarts()
+    return {
+      controllers: [
+        observeVersion(machine),
+        observeDevicesReady(machine.kernel),
+        observeSecurityState(machine.kernel),
+        observeServices(machine),
+        observeServicePids(machine),
+        observeMountStatus,
+        persistLogs(machine),
+        observeSbom(machine.kernel),
+        observeExtensions(machine.kernel),
+        configExtensionServices,
+        applyExtensionServices(machine, starts),
+        configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
+        configMaintenance,
+        configApiService,
+        observeMachineStatus(machine),
+        defaultKernelParams(machine.kernel),
+        configKernelParams,
+        applyKernelParams(machine.kernel),
+        ...(machine.kernel.mode === 'container'
+          ? []
+          : [
+              observeMachineToken,
+              observeKernelCmdline(machine.kernel),
+              configKernelModules,
+              applyKernelModules(machine.kernel),
+              observeKernelModules(machine.kernel),
+              configWatchdog,
+              applyWatchdog(machine.kernel),
+              handleOutOfMemory(machine.kernel),
+            ]),
+        reportMaintenance(),
+        reportStatus(machine.problem),
+      ],
+      services: [
+        machinedService(),
+        apidService(machine),
+        ...loadExtensionServices(machine.kernel, machine.log).map((service) => extensionService(machine, service, starts)),
+        ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), syslogdService(machine), dashboardService(machine)]),
+      ],
+      methods: [
+        version(machine),
+        eventsMethod(machine),
+        dmesg(machine.kernel),
+        ...serviceMethods(machine),
+        ...logMethods(machine),
+        memory(machine.kernel),
+        mounts(machine.kernel),
+        processes(machine.kernel),
+        ...systemMethods(machine.kernel),
+        controllerDependencies(machine),
+      ],
+    }
+  },
 }

@@ -103,6 +103,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     logind: new Logind(kernel, log, clock),
     images: new OwnImages(kernel),
     podNetworks,
+    serviceIds: () => [...services.keys()],
     service(id) {
       const definition = services.get(id)
       if (!definition) throw new Error(`service "${id}" is not registered`)

@@ -42,13 +42,18 @@ export interface SpecOptions {
   /** Allocates a terminal for the program. */
   readonly terminal?: boolean
   /** Mount propagation from and into the container. */
-  readonly rootPropagation?: 'private' | 'rslave' | 'rshared' | 'shared'
+  readonly rootPropagation?: 'private' | 'rslave' | 'rshared' | 'shared' | undefined
   readonly mounts?: readonly SpecMount[]
   readonly hostPid?: boolean
   readonly hostIpc?: boolean
   readonly hostCgroup?: boolean
   /** Every device and system call, unmasked /proc and /sys, no restriction of what execve may gain. */
   readonly privileged?: boolean
+  /** Every device of the node, if the container has a file for it. */
+  readonly allDevices?: boolean
+  /** In place of the usual ones. */
+  readonly maskedPaths?: readonly string[] | undefined
+  readonly readonlyPaths?: readonly string[] | undefined
   readonly cgroup?: string | undefined
   readonly limits?: GroupLimits
   readonly oom?: number | undefined
@@ -115,7 +120,11 @@ export function ociSpec(options: SpecOptions): object {
       cgroupsPath: options.cgroup,
       resources: resourcesOf(options),
       rootfsPropagation: options.rootPropagation,
-      ...(!privileged && { maskedPaths, readonlyPaths, seccomp: seccompProfile(capabilities) }),
+      ...(!privileged && {
+        maskedPaths: options.maskedPaths ?? maskedPaths,
+        readonlyPaths: options.readonlyPaths ?? readonlyPaths,
+        seccomp: seccompProfile(capabilities),
+      }),
     },
   }
 }
@@ -130,7 +139,7 @@ function namespacesOf({ hostPid, hostIpc, hostCgroup }: SpecOptions): { type: st
   return Object.entries(own).flatMap(([type, isOwn]) => (isOwn ? [{ type }] : []))
 }
 
-function resourcesOf({ privileged, limits = {}, cgroupVersion }: SpecOptions): object {
+function resourcesOf({ privileged, allDevices, limits = {}, cgroupVersion }: SpecOptions): object {
   const { memoryMin, memoryLow, memoryMax, swapMax, cpuWeight } = limits
   const unified = {
     ...(memoryMin !== undefined && { 'memory.min': String(memoryMin) }),
@@ -139,7 +148,7 @@ function resourcesOf({ privileged, limits = {}, cgroupVersion }: SpecOptions): o
     ...(cpuWeight !== undefined && { 'cpu.weight': String(cpuWeight) }),
   }
   return {
-    devices: [{ allow: privileged ?? false, access: 'rwm' }],
+    devices: [{ allow: privileged || allDevices || false, access: 'rwm' }],
     ...(memoryMax !== undefined && { memory: { limit: memoryMax } }),
     // Version 1 has shares instead of weights: 1024 shares equal a weight of 39.
     ...(cgroupVersion === 1 && cpuWeight !== undefined && { cpu: { shares: Math.round(((cpuWeight - 1) * 262142) / 9999) + 2 } }),

@@ -5,7 +5,6 @@ import { defineDocument } from '../../../document/kind.ts'
 export const ExtensionServiceConfig = defineDocument({
   kind: 'ExtensionServiceConfig',
   description: 'Files and variables for a service of an extension.',
-  notYet: 'there are no system extensions, run the service as a pod',
   nameKey: 'name',
   schema: section({
     name: described(text, 'The unique name of this document among those of its kind.'),

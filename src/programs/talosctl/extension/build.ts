@@ -17,6 +17,7 @@ import { checkContent, type ExtensionEntry } from './content.ts'
 import { openPackage } from './debian-package.ts'
 import { ExtensionFiles, type SourceEntry } from './files.ts'
 import { checkRange, type ExtensionMetadata, parseExtensionManifest } from './manifest.ts'
+import { checkServices } from './services.ts'
 
 /** What an extension is built from. */
 export interface BuildOptions {
@@ -67,6 +68,7 @@ export async function buildExtension(options: BuildOptions): Promise<ExtensionMe
     await files.add(textEntry(`rootfs/usr/local/share/spdx/${name}.spdx.json`, `${JSON.stringify(sbom, null, 1)}\n`))
     const { entries } = files.result()
     checkContent(name, entries)
+    checkServices(name, entries)
     const manifestFile = join(work, 'manifest.yaml')
     await Bun.write(manifestFile, manifest)
     const ofManifest: LayerEntry = {

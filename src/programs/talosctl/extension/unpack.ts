@@ -8,6 +8,7 @@ import { checkContent, type ExtensionEntry } from './content.ts'
 import { ExtensionFiles } from './files.ts'
 import { type ImageSource, layersOf } from './image-source.ts'
 import { checkCompatibility, type ExtensionMetadata, parseExtensionManifest } from './manifest.ts'
+import { checkServices } from './services.ts'
 
 /** A system extension whose files are on this computer. */
 export interface Extension {
@@ -38,6 +39,7 @@ export async function unpackExtension(source: ImageSource, { folder, arch, relea
   const metadata = parseExtensionManifest(source.origin, manifest)
   if (release !== undefined) checkCompatibility(source.origin, metadata, release)
   checkContent(source.origin, entries)
+  checkServices(source.origin, entries)
   return { origin: source.origin, metadata, entries }
 }
 

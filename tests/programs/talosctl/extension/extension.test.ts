@@ -71,6 +71,9 @@ async function run(...args: string[]) {
   return io
 }
 
+const serviceSpec = 'rootfs/usr/local/etc/containers/s.yaml'
+const service = (entrypoint: string) => `name: s\ncontainer:\n  entrypoint: ${entrypoint}\nrestart: always\n`
+
 const plain = [file('manifest.yaml', manifest()), dir('rootfs'), file('rootfs/usr/local/bin/hello', 'hi', 0o755)]
 
 test.each(['', '+gzip', '+zstd'] as const)('layers are read, compressed%s or not', async (compression) => {
@@ -127,6 +130,13 @@ test.each<[what: string, members: TarMember[], message: string]>([
   ['a name like a folder', [...plain, file('rootfs/usr/localhost', '')], '"/usr/localhost" is outside of what extensions may hold'],
   ['a file for everyone', [...plain, file('rootfs/usr/local/x', '', 0o666)], '"/usr/local/x" can be written by everyone'],
   ['a set-user-ID program', [...plain, file('rootfs/usr/local/x', '', 0o4755)], '"/usr/local/x" would run with the rights of its owner'],
+  ['a service without a root', [...plain, file(serviceSpec, service('/hi'))], 'the service has no root'],
+  [
+    'a service without its program',
+    [...plain, file(serviceSpec, service('/hi')), file('rootfs/usr/local/lib/containers/s/ho', '')],
+    'container.entrypoint "/hi" is not in "/usr/local/lib/containers/s"',
+  ],
+  ['a service that is none', [...plain, file(serviceSpec, 'name: S\n')], 'name must be lower-case letters'],
   [
     'a pipe',
     [...plain, { path: 'rootfs/usr/local/x', type: 'fifo', mode: 0o644 }],
@@ -176,10 +186,14 @@ function source(name: string, files: Record<string, string>): string {
 }
 
 test('a folder becomes an extension: the same bytes for the same files', async () => {
-  const folder = source('built', { 'manifest.yaml': manifest(), 'rootfs/usr/local/bin/hello': 'hi' })
+  const folder = source('built', {
+    'manifest.yaml': manifest(),
+    'rootfs/usr/local/bin/hello': 'hi',
+    'rootfs/usr/local/lib/containers/hello/hello': 'hi',
+  })
   symlinkSync('hello', join(folder, 'rootfs/usr/local/bin/hi'))
   const service = join(work, 'service.yaml')
-  writeFileSync(service, 'name: hello\n')
+  writeFileSync(service, 'name: hello\ncontainer: {entrypoint: /hello}\nrestart: always\n')
   const [one, two] = [join(work, 'one.tar'), join(work, 'two.tar')]
   expect((await run('build', folder, '--service', service, '--output', one)).out).toBe(`"${one}": extension hello 1.10 for amd64\n`)
   await run('build', folder, '--service', service, '--output', two)
@@ -190,6 +204,7 @@ test('a folder becomes an extension: the same bytes for the same files', async (
     ['/usr/local/bin/hello', undefined],
     ['/usr/local/bin/hi', 'hello'],
     ['/usr/local/etc/containers/hello.yaml', undefined],
+    ['/usr/local/lib/containers/hello/hello', undefined],
     ['/usr/local/share/spdx/hello.spdx.json', undefined],
   ])
 })
