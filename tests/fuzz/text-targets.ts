@@ -19,6 +19,7 @@ import { readPlatformConfig } from '../../src/os/network/platform/platform-confi
 import { readNetworkConfig } from '../../src/os/network/platform/providers/nocloud.ts'
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
+import { parseEnvironmentFile, parseExtensionService } from '../../src/os/runtime/extensions/service-spec.ts'
 import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
 import { parseHeader } from '../../src/wire/age/header.ts'
 import { parseIdentityFile, parseRecipient } from '../../src/wire/age/keys.ts'
@@ -97,6 +98,14 @@ export const textTargets: Record<string, Target> = {
     ],
     ['CelError'],
     (text) => expressions.condition(text)({ disk: { size: 1, model: 'x', links: ['a', 'b'] }, system_disk: true, c: 1 }),
+  ),
+  'services of extensions': texts(
+    [
+      'name: a\ncontainer:\n  entrypoint: /a\n  args: [b]\n  mounts:\n  - {source: /x, destination: /y, type: bind}\ndepends:\n- time: true\nrestart: always\n',
+      'A=1\nexport B="two" # note\n',
+    ],
+    ['ServiceSpecError'],
+    (text) => (text.startsWith('name') ? parseExtensionService(text) : parseEnvironmentFile(text)),
   ),
   quantities: texts(['1h30m', '1.5GiB', '100'], [], (text) => [parseByteSize(text), parseDuration(text)]),
   schedules: texts(['0 */6 * * 1-5', '@every 90m', '5,10-20/3 0 29 2 *'], [], (text) => parseSchedule(text)?.next(new Date(0))),

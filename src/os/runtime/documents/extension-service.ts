@@ -1,10 +1,10 @@
 import { described, keyedListOf, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** Files and variables for a service of an extension. */
+/** Files and variables for a service of a system extension, by its name. */
 export const ExtensionServiceConfig = defineDocument({
   kind: 'ExtensionServiceConfig',
-  description: 'Files and variables for a service of an extension.',
+  description: 'Files and variables for a service of a system extension, by its name.',
   nameKey: 'name',
   schema: section({
     name: described(text, 'The unique name of this document among those of its kind.'),
@@ -19,10 +19,14 @@ export const ExtensionServiceConfig = defineDocument({
   }),
   rules({ name, configFiles, environment }, report) {
     if (!name) report.error(['name'], 'a name is required')
+    else if (!/^[-_a-z0-9]{1,63}$/.test(name))
+      report.error(['name'], `${JSON.stringify(name)}: must be lower-case letters, digits, "-" and "_"`)
     if (!configFiles?.length && !environment?.length) report.error([], 'at least one of configFiles and environment is required')
     for (const [index, file] of (configFiles ?? []).entries()) {
       if (!file.content) report.error(['configFiles', index, 'content'], 'the content of the file is required')
       if (!file.mountPath) report.error(['configFiles', index, 'mountPath'], 'the path of the file is required')
+      else if (!file.mountPath.startsWith('/'))
+        report.error(['configFiles', index, 'mountPath'], `${JSON.stringify(file.mountPath)}: must be an absolute path`)
     }
   },
 })

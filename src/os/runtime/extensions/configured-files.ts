@@ -4,8 +4,7 @@
 export const configuredFolder = '/system/overlays/extensions'
 
 /**
- * The file for a path in a service. Slashes become `%`-escapes rather than `-` as in Talos, where the files of `/a/b` and `/a-b`
+ * The file for a path in a service. Slashes, also the first one, become `%`-escapes rather than `-` as in Talos, where the files of `/a/b` and `/a-b`
  * would be one.
  */
-export const configuredFile = (name: string, mountPath: string): string =>
-  `${configuredFolder}/${name}/${encodeURIComponent(mountPath.replace(/^\/+/, ''))}`
+export const configuredFile = (name: string, mountPath: string): string => `${configuredFolder}/${name}/${encodeURIComponent(mountPath)}`

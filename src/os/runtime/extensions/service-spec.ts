@@ -52,7 +52,11 @@ const text = v.string('must be a text')
 const texts = v.optional(v.nullable(v.array(text, 'must be a list')))
 const flag = v.optional(v.nullable(v.picklist(['true', 'false'], 'must be true or false')))
 const absolute = v.pipe(text, v.regex(/^\/[^\0]*$/, 'must be an absolute path'))
-const count = v.pipe(text, v.regex(/^\d{1,10}$/, 'must be a number'), v.transform(Number))
+const count = v.pipe(
+  text,
+  v.regex(/^\d{1,10}$/, 'must be a number'),
+  v.transform((digits) => Number(digits)),
+)
 const mappings = v.optional(v.nullable(v.array(v.object({ containerid: count, hostid: count, size: count }))))
 
 const Mount = v.object({
@@ -118,7 +122,9 @@ export function parseExtensionService(yaml: string): ExtensionService {
   const { success, output, issues } = v.safeParse(Spec, value)
   if (!success) {
     const [issue] = issues
-    throw new ServiceSpecError(`${v.getDotPath(issue) ?? 'the specification'} ${issue.received === 'undefined' ? 'is required' : issue.message}`)
+    throw new ServiceSpecError(
+      `${v.getDotPath(issue) ?? 'the specification'} ${issue.received === 'undefined' ? 'is required' : issue.message}`,
+    )
   }
   const { name, container, depends, restart, logToConsole } = output
   const { entrypoint, args, environment, environmentFile, mounts, security } = container
@@ -167,9 +173,17 @@ function dependenciesOf(list: readonly v.InferOutput<typeof Dependency>[]): Exte
 /** Parses the lines of an environment file: `NAME=value`, with or without `export` and quotes; others are left out. */
 export function parseEnvironmentFile(lines: string): string[] {
   return lines.split('\n').flatMap((line) => {
-    const [, name, value = ''] = /^\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(.*?)\s*$/.exec(line) ?? []
-    if (name === undefined) return []
-    const quoted = /^(["'])(.*)\1$/.exec(value)?.[2]
-    return [`${name}=${quoted ?? value.replace(/\s+#.*$/, '')}`]
+    const text = line.trim().replace(/^export\s/, '')
+    const at = text.indexOf('=')
+    const name = text.slice(0, Math.max(at, 0)).trim()
+    return /^[A-Za-z_][\w.]*$/.test(name) ? [`${name}=${unquoted(text.slice(at + 1).trim())}`] : []
   })
+}
+
+/** A value without its quotes, or without the comment behind it. */
+function unquoted(value: string): string {
+  const quote = value.charAt(0)
+  if ((quote === '"' || quote === "'") && value.length > 1 && value.endsWith(quote)) return value.slice(1, -1)
+  const comment = value.indexOf(' #')
+  return comment < 0 ? value : value.slice(0, comment).trimEnd()
 }
