@@ -115,6 +115,7 @@ const real = [
   ...stories('network').filter((file) => !file.endsWith('-vm.story.ts')),
   ...stories('cluster'),
   ...stories('cluster/families'),
+  ...stories('cluster/extensions'),
 ]
 const conformance = stories('conformance')
 if (process.platform !== 'linux') skip([...real, ...conformance], 'needs Linux')
