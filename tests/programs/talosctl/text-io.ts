@@ -8,7 +8,8 @@ export interface TextIo extends Io {
 }
 
 /** Pauses between two looks are what a test need not wait for. */
-export const brief = (milliseconds: number, longest = 5): Promise<void> => pause(Math.min(milliseconds, longest), new AbortController().signal)
+export const brief = (milliseconds: number, longest = 5): Promise<void> =>
+  pause(Math.min(milliseconds, longest), new AbortController().signal)
 
 /** Makes one; answers are given to questions in order. */
 export function textIo({

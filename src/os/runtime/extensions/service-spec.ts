@@ -52,11 +52,7 @@ const text = v.string('must be a text')
 const texts = v.optional(v.nullable(v.array(text, 'must be a list')))
 const flag = v.optional(v.nullable(v.picklist(['true', 'false'], 'must be true or false')))
 const absolute = v.pipe(text, v.regex(/^\/[^\0]*$/, 'must be an absolute path'))
-const count = v.pipe(
-  text,
-  v.regex(/^\d{1,10}$/, 'must be a number'),
-  v.transform((digits) => Number(digits)),
-)
+const count = v.pipe(text, v.regex(/^\d{1,10}$/, 'must be a number'))
 const mappings = v.optional(v.nullable(v.array(v.object({ containerid: count, hostid: count, size: count }))))
 
 const Mount = v.object({
@@ -148,7 +144,7 @@ export function parseExtensionService(yaml: string): ExtensionService {
 
 function mountOf({ source, destination, type, options, uidmappings, gidmappings }: v.InferOutput<typeof Mount>): SpecMount {
   const mapped = (list: typeof uidmappings) =>
-    list?.map(({ containerid, hostid, size }) => ({ containerID: containerid, hostID: hostid, size }))
+    list?.map(({ containerid, hostid, size }) => ({ containerID: Number(containerid), hostID: Number(hostid), size: Number(size) }))
   const [uids, gids] = [mapped(uidmappings), mapped(gidmappings)]
   return {
     destination,
