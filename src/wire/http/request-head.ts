@@ -12,7 +12,7 @@ export interface RequestHead {
 
 const most = 100
 const requestLine = /^([A-Z]{1,16}) (\S{1,2048}) HTTP\/1\.([01])$/
-const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/
+const field = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/
 
 /** Parses a head without the empty line at its end; throws DecodeError. Folded lines and bytes of control are refused. */
 export function parseRequestHead(text: string): RequestHead {
@@ -29,7 +29,7 @@ export function parseRequestHead(text: string): RequestHead {
     const before = headers.get(key)
     if (before !== undefined && (key === 'host' || key === 'content-length' || key === 'authorization'))
       throw new DecodeError('request', offset, `a second header "${key}"`)
-    headers.set(key, before === undefined ? value.trimEnd() : `${before}, ${value.trimEnd()}`)
+    headers.set(key, before === undefined ? value.trim() : `${before}, ${value.trim()}`)
     offset += line.length + 2
   }
   return { method, target, minor: minor === '1' ? 1 : 0, headers }

@@ -9,11 +9,12 @@ import { type BankHash, bankHashes, pcrCount } from './constants.ts'
 import type { RsaPublic } from './public-area.ts'
 
 const mostText = 1 << 20
-const hex = (bytes: number) => v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`)))
+/** A SHA-256 digest. */
+const digest = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/))
 const entry = v.object({
   pcrs: v.pipe(v.array(v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(pcrCount - 1))), v.maxLength(pcrCount)),
-  pkfp: hex(32),
-  pol: hex(32),
+  pkfp: digest,
+  pol: digest,
   sig: v.pipe(v.string(), v.maxLength(2048), v.base64()),
 })
 const entries = v.optional(v.pipe(v.array(entry), v.maxLength(256)))

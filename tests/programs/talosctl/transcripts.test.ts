@@ -40,6 +40,9 @@ const elsewhere = new Set([
   'etcd backup list',
   'etcd backup sender',
   'etcd restore',
+  'extension build', // tests/cluster/extensions/extensions.story.ts
+  'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
+  'extension validate',
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',

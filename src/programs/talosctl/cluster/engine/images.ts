@@ -89,7 +89,12 @@ async function pullImage(engine: Engine, reference: string, report: (detail: str
 }
 
 /** Engines list one reason a line. */
-const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, ' ')
+const oneLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .join(' ')
 
 /** Loads an archive; the engine reports the name that its image has from then on. */
 async function loadImage(engine: Engine, file: string, report: (detail: string) => void): Promise<FoundImage> {
