@@ -1,4 +1,4 @@
-/** etcd's own client on a cluster of a story: writes keys and reads the whole store back. */
+/** etcd's own client on a cluster of a story: writes keys, reads the whole store back, and lists the members. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,6 +17,23 @@ export interface StoredKey {
   readonly mod_revision: number
   readonly version: number
 }
+
+/** A member as etcd lists it. */
+export interface ListedMember {
+  /** 16 hexadecimal digits. */
+  readonly ID: string
+  /** Absent until it has started. */
+  readonly name?: string
+  readonly peerURLs: readonly string[]
+  /** Absent of a voting member. */
+  readonly isLearner?: boolean
+}
+
+/** Discarding history every five minutes, as Kubernetes does, would take what stories read at an earlier revision. */
+export const withHistory = [
+  '--config-patch-control-plane',
+  JSON.stringify({ cluster: { apiServer: { extraArgs: { 'etcd-compaction-interval': '0s' } } } }),
+]
 
 /** Runs a program to its end. */
 export async function run(argv: readonly string[], { cwd = repository, input = '' } = {}): Promise<CommandResult> {
@@ -69,10 +86,19 @@ export class EtcdTool {
     }
   }
 
-  /** Every key of the store as it was at a revision. */
-  async keysAt(node: string, revision: number): Promise<StoredKey[]> {
-    const stdout = await this.etcdctl([node], ['get', '', '--prefix', '--rev', String(revision), '-w', 'json'])
+  /** Every key of the store as it was at a revision; `alone` reads what this member has stored, without the others. */
+  async keysAt(node: string, revision: number, { alone = false } = {}): Promise<StoredKey[]> {
+    const consistency = `--consistency=${alone ? 's' : 'l'}`
+    const stdout = await this.etcdctl([node], ['get', '', '--prefix', '--rev', String(revision), consistency, '-w', 'json'])
     return (JSON.parse(stdout).kvs ?? []) as StoredKey[]
+  }
+
+  /** The members of the cluster, by what the members of these nodes agree on. */
+  async members(nodes: readonly string[]): Promise<ListedMember[]> {
+    const text = await this.etcdctl(nodes, ['member', 'list', '-w', 'json'])
+    // Ids are numbers of 64 bits, for which those of JavaScript are too small.
+    const hexId = (_: string, id: string) => `"ID":"${BigInt(id).toString(16).padStart(16, '0')}"`
+    return JSON.parse(text.replaceAll(/"ID":(\d+)/g, hexId)).members
   }
 
   close(): void {

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eventually, TestCluster } from '../cluster/cluster.ts'
 import { figure } from '../support/figures.ts'
-import { EtcdTool } from './etcd-tools.ts'
+import { EtcdTool, withHistory } from './etcd-tools.ts'
 import { faultsWith } from './robustness/faults.ts'
 import { LimitedDisks } from './robustness/limited-disks.ts'
 import { RecordTools } from './robustness/record.ts'
@@ -22,9 +22,7 @@ const nodes = ['10.79.0.2', '10.79.0.3', '10.79.0.4']
 const recoveryTime = 300
 
 beforeAll(async () => {
-  // Kubernetes discards history every five minutes, which the record needs to its end.
-  const patch = JSON.stringify({ cluster: { apiServer: { extraArgs: { 'etcd-compaction-interval': '0s' } } } })
-  const flags = ['--controlplanes', '3', '--workers', '0', '--cidr', '10.79.0.0/24', '--config-patch-control-plane', patch]
+  const flags = ['--controlplanes', '3', '--workers', '0', '--cidr', '10.79.0.0/24', ...withHistory]
   await disks.make(['robust-controlplane-1', 'robust-controlplane-2', 'robust-controlplane-3'])
   await Promise.all([tool.build(), record.build(), cluster.create(...flags)])
   await releases.build()
@@ -38,16 +36,10 @@ afterAll(async () => {
   tool.close()
 })
 
-interface Listed {
-  readonly ID: number
-  readonly isLearner?: boolean
-}
-const members = async (): Promise<Listed[]> => JSON.parse(await tool.etcdctl(nodes, ['member', 'list', '-w', 'json'])).members
-
 /** Three voting members, and each of them answers. */
 const healthy = () =>
   eventually(async () => {
-    expect((await members()).map(({ isLearner }) => isLearner === true)).toEqual([false, false, false])
+    expect((await tool.members(nodes)).map(({ isLearner }) => isLearner === true)).toEqual([false, false, false])
     for (const node of nodes) await tool.etcdctl([node], ['get', '/robustness/begin'])
   }, recoveryTime)
 

@@ -37,6 +37,7 @@ export const faultsWith = (disks: LimitedDisks, releases: Releases): Readonly<Re
   'etcd frozen': (cluster, node) => frozen([etcdOf(cluster, node)]),
   'node frozen': (cluster, node) => frozen(cluster.processesIn(node.name)),
   'node cut off': cutOff,
+  'two cut off from each other': cutApart,
   'node rebooted': (cluster, node) =>
     restarted(cluster, node, async () => void succeeded(await cluster.talosctl('-n', node.ip, 'reboot', '--wait=false'))),
   'node reset': (cluster, node) =>
@@ -55,7 +56,8 @@ export const faultsWith = (disks: LimitedDisks, releases: Releases): Readonly<Re
 /** The data folder of a node's etcd, as the host sees it. */
 const dataOf = (cluster: TestCluster, { name }: Node): string => `/proc/${cluster.initOf(name)}/root/var/lib/etcd`
 
-function etcdOf(cluster: TestCluster, { name }: Node): number {
+/** The host's pid of a node's etcd. */
+export function etcdOf(cluster: TestCluster, { name }: Pick<Node, 'name'>): number {
   const pid = cluster.processIn(name, etcdProcess)
   if (pid === undefined) throw new Error(`etcd does not run on ${name}`)
   return pid
@@ -89,6 +91,17 @@ async function cutOff(cluster: TestCluster, { link }: Node): Promise<void> {
   succeeded(await run(['ip', 'link', 'set', link, 'nomaster']))
   await Bun.sleep(faultTime * 1000)
   succeeded(await run(['ip', 'link', 'set', link, 'master', bridge]))
+}
+
+/** Discards what a node sends to the next one: both still reach the third, which may elect either of them. */
+async function cutApart(cluster: TestCluster, node: Node): Promise<void> {
+  const nodes = cluster.nodes()
+  const other = nodes[(nodes.findIndex(({ name }) => name === node.name) + 1) % nodes.length]
+  const route = (verb: 'add' | 'del') =>
+    run(['nsenter', '-t', String(cluster.initOf(node.name)), '-n', 'ip', 'route', verb, 'blackhole', `${other?.ip}/32`])
+  succeeded(await route('add'))
+  await Bun.sleep(faultTime * 1000)
+  succeeded(await route('del'))
 }
 
 /** Fills the disk to its last byte, kills etcd, which cannot write while it starts, and frees the disk after a while. */

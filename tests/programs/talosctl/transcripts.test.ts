@@ -29,7 +29,7 @@ const elsewhere = new Set([
   'config endpoint', // tests/programs/talosctl/commands/config/config.test.ts
   'config node',
   'config-history list', // tests/cluster/config.story.ts
-  'etcd replace-member', // tests/cluster/etcd-members.story.ts
+  'etcd replace-member', // tests/etcd/replacement.story.ts
   'config-history show',
   'config-history diff',
   'config-history restore',
