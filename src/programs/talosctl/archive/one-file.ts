@@ -1,6 +1,6 @@
 import { TarError } from '../../../wire/tar/format.ts'
 import { tarEntries } from '../../../wire/tar/read.ts'
-import { gunzip } from './gunzip.ts'
+import { gunzip } from './decompress.ts'
 
 const largest = 16 * 1024 * 1024
 

@@ -1,9 +1,7 @@
 /** Reads the image of a system extension: `manifest.yaml`, and the files below `rootfs/`. */
 import { mkdir } from 'node:fs/promises'
-import { Readable } from 'node:stream'
-import { createZstdDecompress } from 'node:zlib'
 import { tarEntries } from '../../../wire/tar/read.ts'
-import { gunzip } from '../archive/gunzip.ts'
+import { gunzip, unzstd } from '../archive/decompress.ts'
 import { checkContent, type ExtensionEntry } from './content.ts'
 import { ExtensionFiles } from './files.ts'
 import { type ImageSource, layersOf } from './image-source.ts'
@@ -46,15 +44,4 @@ export async function unpackExtension(source: ImageSource, { folder, arch, relea
 function uncompressed(chunks: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
   if (/gzip$/.test(mediaType)) return gunzip(chunks)
   return /zstd$/.test(mediaType) ? unzstd(chunks) : chunks
-}
-
-async function* unzstd(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const source = Readable.from(chunks, { objectMode: false })
-  const unpacked = source.pipe(createZstdDecompress())
-  source.on('error', (error) => unpacked.destroy(error))
-  try {
-    for await (const chunk of unpacked) yield chunk as Uint8Array
-  } finally {
-    source.destroy()
-  }
 }

@@ -6,7 +6,7 @@ import { version } from '../../../../package.json'
 import { parseReference, type Reference } from '../../../oci/reference.ts'
 import type { RemoteRegistry } from '../../../oci/remote-registry.ts'
 import { tarEntries } from '../../../wire/tar/read.ts'
-import { gunzip } from '../archive/gunzip.ts'
+import { gunzip } from '../archive/decompress.ts'
 import { UsageError } from '../failure.ts'
 
 const names = ['installer', 'installer-base', 'imager', 'talos', 'talosctl-all', 'overlays', 'extensions'] as const

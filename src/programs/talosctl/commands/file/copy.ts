@@ -25,7 +25,7 @@ export async function runCopy(io: Io, cluster: Cluster, source: string, target: 
   const present = await stat(target).catch(() => undefined)
   if (present && !present.isDirectory()) throw new UsageError(`"${target}" is not a folder: name one, or "-" for standard output`)
   const { extract } = await import('../../archive/extract.ts')
-  const { gunzip } = await import('../../archive/gunzip.ts')
+  const { gunzip } = await import('../../archive/decompress.ts')
   const progress = new ByteProgress(io, 'copying')
   const { files, bytes, skipped } = await extract(
     gunzip({ [Symbol.asyncIterator]: () => ({ next: () => chunks.next() }) }),

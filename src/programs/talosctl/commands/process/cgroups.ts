@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { common } from '../../../../rpc/enums.ts'
 import { tarEntries } from '../../../../wire/tar/read.ts'
-import { gunzip } from '../../archive/gunzip.ts'
+import { gunzip } from '../../archive/decompress.ts'
 import { type Column, columnsOf, presets } from '../../cgroups/columns.ts'
 import { type Group, readGroups, walkGroups } from '../../cgroups/tree.ts'
 import type { Cluster } from '../../cluster.ts'
