@@ -1,17 +1,22 @@
 /** Commands on clusters in a stand-in engine, as far as they go without nodes that run. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { formatSecrets } from '../../../../../src/os/config/generate/secrets.ts'
 import type { ClusterRecord } from '../../../../../src/programs/node-supervisor/layout.ts'
 import { defaultImage } from '../../../../../src/programs/talosctl/cluster/engine/images.ts'
 import { EngineDaemon } from '../../../../support/engine/daemon.ts'
 import { talosctl } from '../../peer.ts'
+import { secrets } from '../../rotation/machines.ts'
 
 let home = ''
 let daemon: EngineDaemon
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'ichor-engine-'))
+  // Secrets are never made twice, so that nothing here waits for the RSA key of service accounts.
+  mkdirSync(join(home, 'clusters/demo'), { recursive: true })
+  writeFileSync(join(home, 'clusters/demo/secrets.yaml'), formatSecrets(secrets))
   daemon = new EngineDaemon({ images: { [defaultImage]: { 'dev.ichor.kubernetes.version': 'v1.35.4' } } })
 })
 afterEach(() => {
@@ -109,6 +114,7 @@ test.each([
   [['--mount', 'x'], '--mount "x"'],
   [['--image', './none.tar'], '--image "./none.tar": there is no such file'],
 ])('%j is refused in one line, and nothing is made', async (args, line) => {
+  rmSync(join(home, 'clusters'), { recursive: true })
   const { code, stderr } = await create(...args)
   expect([code, stderr]).toEqual([1, expect.stringContaining(line)])
   expect([containers(), existsSync(join(home, 'clusters/demo'))]).toEqual([[], false])
