@@ -31,7 +31,7 @@ export function merge(spread: Uint8Array, length: number, stripes: number, algor
 
 /** The diffused sum of all stripes except the last. */
 function mix(spread: Uint8Array, length: number, stripes: number, algorithm: SplitHash): Uint8Array {
-  let sum: Uint8Array = new Uint8Array(length)
+  let sum = Buffer.alloc(length)
   for (let stripe = 0; stripe < stripes - 1; stripe++) {
     const at = stripe * length
     for (let index = 0; index < length; index++) sum[index] = (sum[index] ?? 0) ^ (spread[at + index] ?? 0)
@@ -41,15 +41,15 @@ function mix(spread: Uint8Array, length: number, stripes: number, algorithm: Spl
 }
 
 /** Replaces each piece of the hash's length by the hash of its number, big endian, and itself; the last one is cut off. */
-function diffuse(bytes: Uint8Array, algorithm: SplitHash): Uint8Array {
+function diffuse(bytes: Buffer, algorithm: SplitHash): Buffer<ArrayBuffer> {
   const size = splitHashes[algorithm]
-  const result = new Uint8Array(bytes.length)
+  const result = Buffer.alloc(bytes.length)
   const numbered = Buffer.alloc(4 + size)
   for (let at = 0; at < bytes.length; at += size) {
-    const piece = bytes.subarray(at, at + size)
+    const length = Math.min(size, bytes.length - at)
     numbered.writeUInt32BE(at / size, 0)
-    numbered.set(piece, 4)
-    result.set(hash(algorithm, numbered.subarray(0, 4 + piece.length), 'buffer').subarray(0, piece.length), at)
+    bytes.copy(numbered, 4, at, at + length)
+    hash(algorithm, length === size ? numbered : numbered.subarray(0, 4 + length), 'buffer').copy(result, at, 0, length)
   }
   return result
 }

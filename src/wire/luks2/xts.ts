@@ -2,6 +2,8 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 
 const block = 16
+/** 32-bit words of a block. */
+const words = block / 4
 const sector = 512
 
 /** Encrypts or decrypts whole sectors of 512 bytes. The key holds two AES keys of equal length, 32 or 64 bytes together. */
@@ -24,26 +26,30 @@ function sectorNumbers(first: number, count: number): Buffer {
 }
 
 /** The mask of every block: the encrypted sector number, multiplied by x for each further block of the sector. */
-function maskOf(starts: Uint8Array, length: number): Uint8Array {
-  const mask = new Uint8Array(length)
-  for (let at = 0; at < length; at += block) {
-    if (at % sector === 0) {
-      mask.set(starts.subarray((at / sector) * block, (at / sector + 1) * block), at)
-      continue
-    }
-    let carry = 0
-    for (let index = 0; index < block; index++) {
-      const byte = mask[at - block + index] ?? 0
-      mask[at + index] = (byte << 1) | carry
-      carry = byte >> 7
-    }
-    if (carry) mask[at] = (mask[at] ?? 0) ^ 0x87
+function maskOf(starts: Uint8Array, length: number): Uint32Array {
+  const from = wordsOf(starts)
+  const mask = new Uint32Array(length / 4)
+  for (let at = 0; at < mask.length; at += words) {
+    const begins = at % (sector / 4) === 0
+    const source = begins ? from : mask
+    const place = begins ? (at / (sector / 4)) * words : at - words
+    const w0 = source[place] ?? 0
+    const w1 = source[place + 1] ?? 0
+    const w2 = source[place + 2] ?? 0
+    const w3 = source[place + 3] ?? 0
+    mask[at] = begins ? w0 : (w0 << 1) ^ (w3 >>> 31 ? 0x87 : 0)
+    mask[at + 1] = begins ? w1 : (w1 << 1) | (w0 >>> 31)
+    mask[at + 2] = begins ? w2 : (w2 << 1) | (w1 >>> 31)
+    mask[at + 3] = begins ? w3 : (w3 << 1) | (w2 >>> 31)
   }
   return mask
 }
 
-function xor(bytes: Uint8Array, mask: Uint8Array): Uint8Array {
-  const result = new Uint8Array(bytes.length)
-  for (let index = 0; index < bytes.length; index++) result[index] = (bytes[index] ?? 0) ^ (mask[index] ?? 0)
-  return result
+/** A copy as words, little endian as every machine that runs this is. */
+const wordsOf = (bytes: Uint8Array): Uint32Array => new Uint32Array(new Uint8Array(bytes).buffer)
+
+function xor(bytes: Uint8Array, mask: Uint32Array): Uint8Array {
+  const result = wordsOf(bytes)
+  for (let index = 0; index < result.length; index++) result[index] = (result[index] ?? 0) ^ (mask[index] ?? 0)
+  return new Uint8Array(result.buffer)
 }
