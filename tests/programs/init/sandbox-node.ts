@@ -77,9 +77,9 @@ const clock = hurried(5)
 const servingClock = hurried(300)
 export const never = new AbortController().signal
 
-/** A clock whose pauses are this short (milliseconds), and no longer than a hundredth where that is more: regular checks stay rare. */
+/** A clock whose pauses are this short (milliseconds), or a fortieth where that is more: regular checks stay rare. */
 function hurried(short: number): Clock {
-  return makeClock({ sleep: (ms, signal) => pause(Math.min(ms, Math.max(short, ms / 100)), signal ?? never) })
+  return makeClock({ sleep: (ms, signal) => pause(Math.min(ms, Math.max(short, ms / 40)), signal ?? never) })
 }
 
 /** Which use of which call fails. */
