@@ -4,15 +4,13 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-
-/**
- * Settings of the runtime that suit processes of half a minute: code that the last compiler tier makes pays back later, and memory that
- * is given back to the system is needed again soon.
- */
-const settings = { BUN_JSC_useFTLJIT: '0', MIMALLOC_PURGE_DELAY: '-1' }
+import { ownSettings, unitSettings } from './support/unit-settings.ts'
 
 /** One worker more than processors: tests of failures and time limits wait for a part of their time. */
 const workers = availableParallelism() + 1
+
+const args = process.argv.slice(2)
+const own = args.includes(ownSettings)
 
 const child = Bun.spawn(
   [
@@ -24,8 +22,8 @@ const child = Bun.spawn(
     '--no-isolate',
     '--timeout',
     '60000',
-    ...process.argv.slice(2),
+    ...args.filter((arg) => arg !== ownSettings),
   ],
-  { cwd: join(import.meta.dir, '..'), env: { ...settings, ...process.env }, stdio: ['ignore', 'inherit', 'inherit'] },
+  { cwd: join(import.meta.dir, '..'), env: { ...(!own && unitSettings), ...process.env }, stdio: ['ignore', 'inherit', 'inherit'] },
 )
 process.exitCode = await child.exited
