@@ -106,9 +106,10 @@ test('known names are answered locally, for every address type', async () => {
 async function upstream(respond: (query: Buffer) => Uint8Array | undefined, stream?: (query: Buffer) => Uint8Array) {
   const heard: Buffer[] = []
   let came = Promise.withResolvers<void>()
+  // One that the system chooses for UDP may be in use over TCP.
   const udp = await Bun.udpSocket({
     hostname: '127.0.0.1',
-    port: 0,
+    port: stream ? await freePort() : 0,
     socket: {
       data(socket, bytes, port, address) {
         const query = Buffer.from(bytes)
