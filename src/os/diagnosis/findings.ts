@@ -19,6 +19,7 @@ import { ApiCertificate } from '../secrets/resources/api-certificate.ts'
 import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import { type Cause, subjectOf } from './cause.ts'
 import { troubledDeliveries } from './deliveries.ts'
+import { troubledVolumes } from './volumes.ts'
 
 /** A cause before its place among the others is known. */
 export type Finding = Omit<Cause, 'depth' | 'because'>
@@ -40,6 +41,7 @@ export function findings(evidence: Evidence): Finding[] {
     ...foreignCertificates(evidence),
     ...settingsOnTrial(evidence),
     ...failedPhases(store),
+    ...troubledVolumes(store),
     ...etcdWasFull(store),
     ...etcdWasRepaired(store),
     ...troubledDeliveries(store),
