@@ -22,6 +22,7 @@ import { LogFiles } from '../src/os/runtime/log-files.ts'
 import { deliverLogs } from '../src/os/telemetry/controllers/log-delivery.ts'
 import { configLogDestinations } from '../src/os/telemetry/controllers/log-destination.ts'
 import { DeliveryStatus } from '../src/os/telemetry/resources/delivery-status.ts'
+import { Deliveries } from '../src/os/telemetry/shipping/deliveries.ts'
 import { Logs } from '../src/supervise/logs.ts'
 
 const { values } = parseArgs({
@@ -45,10 +46,9 @@ const runtime = new Runtime(store, { log: silent })
 const logs = new Logs()
 const logFiles = new LogFiles({ files, log: silent, logs: () => logs.entries() }, folder)
 const outbound = new Outbound({ publicRoots: '', addedRoots: () => '', variables: () => [] })
-runtime.register(
-  configLogDestinations,
-  deliverLogs({ kernel: { socket }, supervisor: { logs }, logFiles, outbound, log: silent, clock: systemClock }),
-)
+const deliveries = new Deliveries(systemClock, silent)
+const dependencies = { kernel: { socket }, supervisor: { logs }, logFiles, outbound, deliveries, log: silent, clock: systemClock }
+runtime.register(configLogDestinations, deliverLogs(dependencies))
 runtime.start()
 store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
 const destination = { endpoint: `tcp://127.0.0.1:${port}`, format: 'json_lines', extraTags: { site: 'east' } }

@@ -23,6 +23,7 @@ import type { Events } from './runtime/events.ts'
 import type { LastProblem } from './runtime/last-problem.ts'
 import type { LogFiles } from './runtime/log-files.ts'
 import type { Calls } from './telemetry/calls.ts'
+import type { Deliveries } from './telemetry/shipping/deliveries.ts'
 
 /** One subject of the operating system: its resources, and its parts of a machine. */
 export interface Area {
@@ -87,6 +88,8 @@ export interface Machine {
   readonly images: OwnImages
   /** Network namespaces of running pods, each with the process id of its sandbox. */
   podNetworks(): Promise<NetworkOf[]>
+  /** What is sent to receivers of logs and events; a machine that stops waits for it. */
+  readonly deliveries: Deliveries
   /** Records of API calls. */
   readonly calls: Calls
   /** The ids of all services that areas define. */

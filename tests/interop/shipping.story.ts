@@ -26,6 +26,7 @@ import { configKmsgLog } from '../../src/os/telemetry/controllers/kmsg-log-confi
 import { deliverLogs } from '../../src/os/telemetry/controllers/log-delivery.ts'
 import { configLogDestinations } from '../../src/os/telemetry/controllers/log-destination.ts'
 import { DeliveryStatus } from '../../src/os/telemetry/resources/delivery-status.ts'
+import { Deliveries } from '../../src/os/telemetry/shipping/deliveries.ts'
 import { Logs } from '../../src/supervise/logs.ts'
 import { eventually } from '../cluster/cluster.ts'
 import { builtTool } from '../etcd/etcd-tools.ts'
@@ -50,8 +51,9 @@ const logs = new Logs()
 const logFiles = new LogFiles({ files, log: silent, logs: () => logs.entries() }, folder)
 const events = new Events()
 const outbound = new Outbound({ publicRoots: '', addedRoots: () => syslog.authority, variables: () => [] })
+const deliveries = new Deliveries(systemClock, silent)
 const kernel = { kmsg, time, socket }
-const dependencies = { kernel, supervisor: { logs }, logFiles, events, outbound, log: silent, clock: systemClock }
+const dependencies = { kernel, supervisor: { logs }, logFiles, events, outbound, log: silent, clock: systemClock, deliveries }
 
 beforeAll(async () => {
   field.start(await builtTool(folder, 'receivers', 'tests/interop/receivers', '.'))

@@ -18,6 +18,7 @@ import { LastProblem } from '../../src/os/runtime/last-problem.ts'
 import { LogFiles } from '../../src/os/runtime/log-files.ts'
 import { AuditLog } from '../../src/os/telemetry/audit/audit-log.ts'
 import { Calls } from '../../src/os/telemetry/calls.ts'
+import { Deliveries } from '../../src/os/telemetry/shipping/deliveries.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
 
 /** A machine in a mode; of the kernel there is only what is read while the areas list their parts. */
@@ -46,6 +47,7 @@ export function unstartedMachine(mode: Mode): Machine {
     sequencer: new Sequencer(events, silent),
     systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log: silent }),
+    deliveries: new Deliveries(systemClock, silent),
     calls: new Calls(new AuditLog({ write() {} })),
     config: new ConfigApply({ store, runtime, log: silent, kernel }),
     clouds: { names: [], userData: async () => undefined },

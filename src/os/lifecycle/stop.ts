@@ -125,6 +125,8 @@ export const reboot = (machine: Machine, { force = false, kexec = false } = {}):
 /** The final phase. */
 export function end(machine: Machine, reason: StopReason): Phase {
   const run = async () => {
+    // Services have ended and controllers still run: their last lines go out before the network does.
+    await machine.deliveries.drain()
     // A disk is released by now; the folder of a container still is there.
     await machine.logFiles.close()
     machine.end(reason)

@@ -28,6 +28,7 @@ import { trustedRoots } from '../../os/secrets/trusted-roots.ts'
 import { auditFile } from '../../os/telemetry/audit/audit-file.ts'
 import { AuditLog } from '../../os/telemetry/audit/audit-log.ts'
 import { Calls } from '../../os/telemetry/calls.ts'
+import { Deliveries } from '../../os/telemetry/shipping/deliveries.ts'
 import { release } from '../../release.ts'
 import { publicAuthorities } from '../../rpc/client/public-authorities.ts'
 import type { Method } from '../../rpc/server/method.ts'
@@ -88,6 +89,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
     sequencer: new Sequencer(events, log, phaseLog(kernel)),
     systemChanges: new SystemChanges(),
     meta: new Meta({ kernel, store, log }),
+    deliveries: new Deliveries(clock, log),
     calls: new Calls(auditLog(kernel, supervisor, log)),
     config: new ConfigApply(
       { store, runtime, log, kernel },

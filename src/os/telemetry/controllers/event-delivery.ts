@@ -7,8 +7,15 @@ import { Destinations, reportInterval } from '../shipping/destinations.ts'
 import { deliverEvents, EventPosition } from '../shipping/event-delivery.ts'
 
 /** Sends the machine's events, from the oldest one kept on, to the event sink. */
-export const sendEvents = ({ events, outbound, log, clock }: Pick<Machine, 'events' | 'outbound' | 'log' | 'clock'>): Controller => {
+export const sendEvents = ({
+  events,
+  outbound,
+  log,
+  clock,
+  deliveries,
+}: Pick<Machine, 'events' | 'outbound' | 'log' | 'clock' | 'deliveries'>): Controller => {
   const destinations = new Destinations('events', clock, () => new EventPosition(events))
+  deliveries.add(destinations)
   return defineController({
     name: 'v1alpha1.EventsSinkController',
     inputs: { sinks: weak(EventSinkConfig, { id: 'event-sink' }), network: weak(NetworkStatus, { id: 'status' }) },

@@ -1,4 +1,5 @@
 import { type Controller, defineController, shared, weak } from '../../../cosi/controller.ts'
+import type { Machine } from '../../area.ts'
 import type { Kernel } from '../../kernel.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { joinUrl } from '../../url.ts'
@@ -10,7 +11,7 @@ import { endpointOf } from '../shipping/endpoint.ts'
 import { KernelFeed } from '../shipping/kernel-feed.ts'
 import { type ShippingDependencies, ship } from '../shipping/ship.ts'
 
-interface Dependencies extends ShippingDependencies {
+interface Dependencies extends ShippingDependencies, Pick<Machine, 'deliveries'> {
   readonly kernel: Pick<Kernel, 'kmsg' | 'time'> & ShippingDependencies['kernel']
 }
 
@@ -22,6 +23,7 @@ export const deliverKernelLog = (machine: Dependencies): Controller => {
     clock,
     (counts) => new KernelFeed({ kernel, now: () => clock.now(), dropped: dropReporter(counts, log, clock) }),
   )
+  machine.deliveries.add(destinations)
   return defineController({
     name: 'runtime.KmsgLogDeliveryController',
     inputs: { config: weak(KmsgLogConfig, { id: 'kmsg-log' }), network: weak(NetworkStatus, { id: 'status' }) },

@@ -12,7 +12,7 @@ import { type ShippingDependencies, ship } from '../shipping/ship.ts'
 /** Bytes of a datagram with some room for its headers: 65,507 are the most over IPv4. */
 const longestDatagram = 65_000
 
-interface Dependencies extends ShippingDependencies, Pick<Machine, 'logFiles'> {
+interface Dependencies extends ShippingDependencies, Pick<Machine, 'logFiles' | 'deliveries'> {
   readonly supervisor: { readonly logs: Machine['supervisor']['logs'] }
 }
 
@@ -44,6 +44,7 @@ export const deliverLogs = (machine: Dependencies): Controller => {
       ...(protocol === 'udp' && { longestMessage: longestDatagram }),
     })
   })
+  machine.deliveries.add(destinations)
   return defineController({
     name: 'runtime.LogDeliveryController',
     inputs: { destinations: weak(LogDestination), network: weak(NetworkStatus, { id: 'status' }) },

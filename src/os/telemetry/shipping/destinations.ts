@@ -41,6 +41,11 @@ export class Destinations<R extends Reader> {
     for (const id of this.#known.keys()) if (!ids.has(id)) this.#known.delete(id)
   }
 
+  /** What each receiver that is connected does not have yet. */
+  waiting(): number[] {
+    return [...this.#known.values()].flatMap(({ reader, counts }) => (counts.isConnected ? [reader.behind] : []))
+  }
+
   /** What became of the messages for one destination. */
   status({ reader, counts }: Destination<R>): SpecOf<typeof DeliveryStatus> {
     const { destination, isConnected: connected, sent, dropped, droppedBytes, isLosing: losing, lastError } = counts
