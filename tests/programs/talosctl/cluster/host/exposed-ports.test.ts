@@ -15,6 +15,15 @@ test('one port of the host may serve both protocols', () => {
   expect(parseExposedPorts('53:53/tcp,53:53/udp')).toHaveLength(2)
 })
 
+test('an address may stand before a port where an engine publishes it', () => {
+  expect(parseExposedPorts('127.0.0.1:80:80,192.0.2.1:80:81', { addresses: true })).toEqual([
+    { hostPort: 80, nodePort: 80, protocol: 'tcp', address: '127.0.0.1' },
+    { hostPort: 80, nodePort: 81, protocol: 'tcp', address: '192.0.2.1' },
+  ])
+  expect(() => parseExposedPorts('127.0.0.1:80:80')).toThrow('all ports are exposed on one address of this host: write it as --host-ip')
+  expect(() => parseExposedPorts('127.0.0.300:80:80', { addresses: true })).toThrow('write hostPort:nodePort/protocol')
+})
+
 test.each([
   ['8080', 'exposed port "8080": write hostPort:nodePort/protocol, such as 8080:30080/tcp'],
   ['80:80/sctp', 'exposed port "80:80/sctp": write hostPort:nodePort/protocol, such as 8080:30080/tcp'],
