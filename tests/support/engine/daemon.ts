@@ -79,7 +79,8 @@ export class EngineDaemon {
 
   async #serve(request: Request): Promise<Response> {
     const url = new URL(request.url)
-    if (url.pathname === '/_ping') return new Response('OK', { headers: { 'Api-Version': this.options.apiVersion ?? '1.41' } })
+    if (url.pathname === '/_ping')
+      return new Response('OK', { headers: { 'Api-Version': this.options.apiVersion ?? '1.41', Server: 'Libpod/4.3.1 (linux)' } })
     const [, version, path = ''] = /^\/v([\d.]+)(\/.*)$/.exec(url.pathname) ?? []
     const isJson = request.headers.get('content-type') === 'application/json'
     const body = isJson ? await request.json() : (await request.arrayBuffer()).byteLength
@@ -97,7 +98,6 @@ export class EngineDaemon {
   #answer(what: string, query: Record<string, string>, body: unknown): Response {
     const at = (pattern: RegExp) => pattern.exec(what)?.[1]
     if (what === 'GET /info') return Response.json({ OSType: this.options.os ?? 'linux', SecurityOptions: this.options.security ?? null })
-    if (what === 'GET /version') return Response.json({ Version: '4.3.1', Components: [{ Name: 'Podman Engine' }] })
     const image = at(/^GET \/images\/(.+)\/json$/)
     if (image !== undefined) return this.#image(decodeURIComponent(image))
     if (what === 'POST /images/create') return this.#pull(query.fromImage ?? '')

@@ -17,7 +17,7 @@ const oldest: Version = [1, 40]
 type Version = readonly [number, number]
 
 /** Milliseconds for a request, unless it is one that pulls, loads or stops. */
-const usualDeadline = 60_000
+const usualDeadline = 120_000
 /** Bytes of an answer. */
 const limits = { answer: 8 << 20, error: 64 << 10, line: 256 << 10 }
 
@@ -51,6 +51,8 @@ export class Engine {
   private constructor(
     readonly socket: string,
     version: Version,
+    /** What the engine calls itself, as in `Docker/28.1.1 (linux)`; empty when it does not. */
+    readonly name: string,
     readonly signal: AbortSignal,
   ) {
     this.#prefix = `/v${version.join('.')}`
@@ -68,7 +70,7 @@ export class Engine {
       throw new UsageError(
         `the engine at "${socket}" serves version ${offered} of its API, ${oldest.join('.')} is needed: update the engine`,
       )
-    return new Engine(socket, compare([major, minor], newest) < 0 ? [major, minor] : newest, signal)
+    return new Engine(socket, compare([major, minor], newest) < 0 ? [major, minor] : newest, answer.headers.get('server') ?? '', signal)
   }
 
   /** Sends a request and returns its answer, checked. Throws EngineError for a status that is no success. */

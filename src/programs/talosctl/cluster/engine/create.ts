@@ -41,7 +41,6 @@ import {
   checkEngine,
   checkNetwork,
   containersOf,
-  engineName,
   networks,
   nodeTrouble,
   provideDiscovery,
@@ -64,8 +63,9 @@ export async function createInEngine(io: Io, options: CreateOptions, wanted: Eng
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(waitTimeout)])
   const progress = new Progress(io)
   const engine = await Engine.open(present?.engine?.socket ?? engineSocket(io.env), signal)
-  await checkEngine(engine)
-  progress.line(`engine: ${await engineName(engine)} at ${engine.socket}`)
+  progress.line(`engine: ${engine.name || 'unknown'} at ${engine.socket}`)
+  // Podman runs programs to answer this, which takes a busy host long.
+  if (!present) await checkEngine(engine)
   const record = present ?? (await newCluster(engine, options, wanted, progress))
   const unlock = holdCluster(directory)
   try {

@@ -5,7 +5,7 @@ import type { ClusterRecord, NodeRecord } from '../../../node-supervisor/layout.
 import { UsageError } from '../../failure.ts'
 import { discoveryBody, discoveryName, label, labelsOf, networkBody, nodeBody } from './bodies.ts'
 import { type Engine, EngineError } from './client.ts'
-import { Container, Created, Info, Listed, Network, Version } from './replies.ts'
+import { Container, Created, Info, Listed, Network } from './replies.ts'
 
 /** Milliseconds until a container that does not stop is killed: init gives its services 60 s. */
 const stopGrace = 75_000
@@ -14,12 +14,6 @@ const removeDeadline = 120_000
 const logLimit = 4 << 20
 /** Restarts after which a node will not come up by waiting longer. */
 const manyRestarts = 3
-
-/** What the engine calls itself, as in `Podman Engine 4.3.1`. */
-export async function engineName(engine: Engine): Promise<string> {
-  const { Version: version, Components } = await engine.request('GET', '/version', Version)
-  return `${Components?.[0]?.Name || 'container engine'} ${version}`.trim()
-}
 
 /** Refuses an engine that cannot run nodes. */
 export async function checkEngine(engine: Engine): Promise<void> {

@@ -15,12 +15,6 @@ export const Info = v.object({
   SecurityOptions: list(v.string()),
 })
 
-/** GET /version */
-export const Version = v.object({
-  Version: text,
-  Components: list(v.object({ Name: text })),
-})
-
 /** GET /images/{name}/json */
 export const Image = v.object({
   Id: v.string(),

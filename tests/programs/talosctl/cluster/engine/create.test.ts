@@ -39,7 +39,7 @@ const all = (state: string) => ['controlplane-1', 'discovery', 'worker-1'].map((
 test('create makes network and nodes, show prints their states, stop and start keep them, destroy leaves nothing', async () => {
   const created = await create('-p', '127.0.0.1:18080:30080', '--mount', 'type=tmpfs,target=/mnt')
   expect(created.code).toBe(0)
-  expect(created.stderr).toContain(`engine: Podman Engine 4.3.1 at ${daemon.socket}`)
+  expect(created.stderr).toContain(`engine: Libpod/4.3.1 (linux) at ${daemon.socket}`)
   expect(created.stderr).toContain('start up to maintenance')
   expect(containers()).toEqual(all('running'))
   expect(record()).toMatchObject({
