@@ -1,7 +1,7 @@
 /**
  * `bun bench/boot.ts [--image dist] [--runs 3] [--timeout 900] [--installed FOLDER]`: an emulated machine from power-on to
  * its API in maintenance by the guest's own clock, in turn with busybox on the same kernel, and the memory in use then.
- * With the state folder of a finished story (`ICHOR_VM_STATE=F bun test ./tests/vm/kube-system.story.ts`) also the memory of its cluster.
+ * With the state folder of a finished story (`ICHOR_VM_STATE=F bun test ./tests/vm/kubernetes/kube-system.story.ts`) also the memory of its cluster.
  */
 
 import { copyFileSync, mkdtempSync } from 'node:fs'

@@ -23,10 +23,10 @@ if (flags.kills !== undefined && !/^[1-9]\d{0,3}$/.test(flags.kills)) {
   process.exit(64)
 }
 
-/** Every story that starts machines: all of this folder, and those of other folders whose names say so. */
+/** Every story that starts machines: all of this folder and those below it, and those of other folders whose names say so. */
 function stories(): string[] {
   const there = (folder: string, ending: string) =>
-    readdirSync(join(root, folder))
+    readdirSync(join(root, folder), { encoding: 'utf8', recursive: true })
       .filter((file) => file.endsWith(ending))
       .sort()
       .map((file) => `./${folder}/${file}`)

@@ -29,10 +29,12 @@ interface Needs {
   readonly outside?: boolean
   /** More flags of `gen config`. */
   readonly flags?: readonly string[]
+  /** Empty disks besides that of the system: mebibytes by their serial number, which is the name of their file too. */
+  readonly disks?: Readonly<Record<string, number>>
 }
 
 /** Declares the steps of an installation; after them the machine is configured and started from its disk. */
-export function testInstallation(story: string, { outside = false, flags = [] }: Needs = {}): Installed {
+export function testInstallation(story: string, { outside = false, flags = [], disks = {} }: Needs = {}): Installed {
   const folder = stateFolder(story)
   const path = (name: string) => join(folder, name)
   const done = (step: string) => existsSync(path(step))
@@ -45,7 +47,10 @@ export function testInstallation(story: string, { outside = false, flags = [] }:
       console: path('console.log'),
       // With the medium for as long as nothing is installed.
       cdrom: done('installed') ? undefined : join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-amd64.iso'),
-      disks: [disk(path('disk.img'), 12 * 1024)],
+      disks: [
+        disk(path('disk.img'), 12 * 1024),
+        ...Object.entries(disks).map(([serial, size]) => disk(path(`${serial}.img`), size, 'virtio', serial)),
+      ],
       firmware: uefi(folder),
       memory: 4096,
       ports: [apiServer],

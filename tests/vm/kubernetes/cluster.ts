@@ -1,0 +1,100 @@
+/**
+ * A cluster on an installed machine: bootstrap, the pods of kube-system, images from a registry on the host. Its stories share one
+ * state, so with ICHOR_VM_STATE the second one finds the machine installed and its cluster there.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { serveCache } from '../../../src/programs/talosctl/image-cache/serve.ts'
+import { conformanceImages, imageRegistry } from '../../conformance/images.ts'
+import { type ConformancePrograms, conformancePrograms } from '../../conformance/programs.ts'
+import { type Installed, testInstallation } from '../installation.ts'
+import { dist } from '../machine.ts'
+import { apiServer } from '../one-node.ts'
+
+const minutes = 60_000
+const registryPort = 5079
+const mirrors = { machine: { registries: { mirrors: { [imageRegistry]: { endpoints: [`http://10.0.2.2:${registryPort}`] } } } } }
+
+/** A cluster of one machine. */
+export interface InstalledCluster {
+  readonly on: Installed
+  /** The programs of the conformance suite; there once the story has begun. */
+  readonly programs: ConformancePrograms
+  /** Runs kubectl as the administrator and returns its output. Throws its error output. */
+  kubectl(...args: string[]): Promise<string>
+}
+
+/** Declares the steps to a cluster on a machine, with these empty disks besides its own (mebibytes by serial number). */
+export function testCluster(disks: Readonly<Record<string, number>> = {}): InstalledCluster {
+  const on = testInstallation('kube-system', {
+    outside: true,
+    disks,
+    flags: ['--config-patch', JSON.stringify(mirrors), '--config-patch', '{"cluster":{"allowSchedulingOnControlPlanes":true}}'],
+  })
+  let programs: ConformancePrograms
+  let registry: { close(): Promise<void> } | undefined
+
+  beforeAll(async () => {
+    programs = await conformancePrograms()
+    const { folder } = await conformanceImages(programs)
+    registry = serveCache({ folder, hostname: '127.0.0.1', port: registryPort, domains: [imageRegistry] })
+  }, 60 * minutes)
+  afterAll(() => registry?.close())
+
+  const kubectl = (...args: string[]) =>
+    run(join(dist, 'kubectl'), '--kubeconfig', on.path('kubeconfig'), '--request-timeout', '60s', ...args)
+
+  test.skipIf(on.done('bootstrapped'))(
+    'a cluster begins on it',
+    async () => {
+      await on.machine.outputs(() => on.admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
+      await on.machine.until('bootstrap is taken', async () => (await on.admin('bootstrap')).code === 0, 10 * minutes)
+      on.remember('bootstrapped')
+    },
+    80 * minutes,
+  )
+
+  test(
+    'and the pods of kube-system run',
+    async () => {
+      await on.machine.outputs(() => on.admin('services'), /etcd\s+Running\s+OK/, 20 * minutes)
+      await on.machine.until(
+        'a kubeconfig',
+        async () => (await on.admin('kubeconfig', '--force', on.path('kubeconfig'))).code === 0,
+        20 * minutes,
+      )
+      const server = `https://127.0.0.1:${on.machine.ports.get(apiServer)}`
+      const config = readFileSync(on.path('kubeconfig'), 'utf8').replace(/server: \S+/, `server: ${server}`)
+      writeFileSync(on.path('kubeconfig'), config, { mode: 0o600 })
+      await on.machine.until('kube-system runs', () => kubeSystemRuns(kubectl), 30 * minutes)
+      expect(await kubectl('get', 'nodes', '--no-headers')).toMatch(/\sReady\s/)
+    },
+    90 * minutes,
+  )
+
+  return {
+    on,
+    get programs() {
+      return programs
+    },
+    kubectl,
+  }
+}
+
+const components = ['coredns', 'kube-apiserver', 'kube-controller-manager', 'kube-flannel', 'kube-proxy', 'kube-scheduler']
+
+/** Throws with the list of pods while one of the components does not run. */
+async function kubeSystemRuns(kubectl: InstalledCluster['kubectl']): Promise<boolean> {
+  const pods = await kubectl('--namespace', 'kube-system', 'get', 'pods', '--no-headers')
+  const waits = components.filter((name) => !new RegExp(`^${name}\\S*\\s+(\\d+)/\\1\\s+Running`, 'm').test(pods))
+  if (waits.length > 0) throw new Error(`waiting for ${waits.join(', ')}:\n${pods}`)
+  return true
+}
+
+async function run(...argv: string[]): Promise<string> {
+  const child = Bun.spawn(argv, { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(stderr.trim())
+  return stdout
+}
