@@ -112,13 +112,15 @@ test(
     const size = `${swapSize}MiB`
     const provisioning = { diskSelector: { match: 'disk.serial == "swap"' }, minSize: size, maxSize: size }
     const kubelet = { machine: { kubelet: { extraConfig: { memorySwap: { swapBehavior: 'LimitedSwap' } } } } }
-    for (const patch of [kubelet, { ...volume, provisioning }])
-      await on.machine.outputs(
+    const patched = (patch: object) =>
+      on.machine.outputs(
         () => on.admin('patch', 'machineconfig', '--mode', 'no-reboot', '--patch', JSON.stringify(patch)),
         /^/,
         10 * minutes,
       )
+    await patched({ ...volume, provisioning })
     await on.machine.outputs(() => on.admin('get', 'swap'), /vdb/, 15 * minutes)
+    await patched(kubelet)
     const capacity = async () => (await kubectl('get', 'nodes', '--output', 'jsonpath={.items[0].status.nodeInfo.swap.capacity}')) || false
     const bytes = Number(await retried('the kubelet knows the swap area', capacity))
     expect(bytes).toBeGreaterThan((swapSize - 1) * mebibyte)
