@@ -28,17 +28,18 @@ const elsewhere: Readonly<Record<string, string>> = {
   'database space exceeded': 'etcd',
   'holds partitions theirs': 'names of partitions',
   'is fixed off': 'a feature and its state',
+  'it goes back': 'a sentence with how it goes back',
   'known are uuid': 'names of variables',
+  'limit of containers': 'the kubelet',
   'older than client': "the field's client",
+  'the machine is': 'a sentence with what it is',
   'unknown certificate authority': "the field's client",
   'unknown tls version': 'the kubelet',
-  'it goes back': 'a sentence with how it goes back',
-  'the machine is': 'a sentence with what it is',
   'unless the node': 'a sentence with when it is reached',
+  'waiting for all': 'a condition',
   'waiting for coredns': 'a condition',
   'waiting for etcd': 'a condition',
   'written by the': "the story's own file",
-  'waiting for all': 'a condition',
 }
 
 /** A literal that is compared with what a program wrote: a string, a template or a regular expression. */

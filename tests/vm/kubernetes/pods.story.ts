@@ -99,7 +99,7 @@ test(
     const limits = { 'ephemeral-storage': '32Mi' }
     await create(podOf('disk', `open(my $f, ">", "/file") or die; ${fill(64)} ${wait}`, { resources: { limits } }))
     const { reason, message } = await failed('disk')
-    expect(`${reason}: ${message}`).toMatch(/^Evicted: .*ephemeral local storage usage exceeds the total limit of containers 32Mi/)
+    expect(`${reason}: ${message}`).toMatch(/^Evicted: .*limit of containers 32Mi/)
     await retried('the node is ready', async () => /\sReady\s/.test(await kubectl('get', 'nodes', '--no-headers')))
   },
   30 * minutes,

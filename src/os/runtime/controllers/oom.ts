@@ -7,7 +7,7 @@ import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { OOMConfig } from '../documents/oom.ts'
-import { oomRanking, oomTrigger, type TriggerValues } from '../documents/oom-expression.ts'
+import { oomRanking, oomTrigger, type TriggerValues, usesBytes } from '../documents/oom-expression.ts'
 import { hasPressure } from '../oom/groups.ts'
 import { type KillCalls, killGroup } from '../oom/kill.ts'
 import { victimOf } from '../oom/rank.ts'
@@ -32,6 +32,8 @@ interface Settings {
   readonly interval: number
   readonly strictClasses: boolean
   readonly isShort: ReturnType<typeof oomTrigger>
+  /** Whether that uses bytes. */
+  readonly bytes: boolean
   readonly rank: ReturnType<typeof oomRanking>
 }
 
@@ -77,6 +79,7 @@ class OomHandler {
       interval: milliseconds(sampleInterval) || usualInterval,
       strictClasses: strictCgroupClassOrdering,
       isShort: oomTrigger(triggerExpression),
+      bytes: usesBytes(triggerExpression),
       rank: oomRanking(cgroupRankingExpression),
     }
     return this.#settings
@@ -89,12 +92,15 @@ class OomHandler {
     // A change of the configuration does not shorten the interval, over which changes are computed.
     const left = this.#last ? this.#last.at + settings.interval - now : 0
     if (left > 0) return left
-    const sample = takeSample(this.kernel.files, root, now)
-    const values = triggerValues(sample, this.#last, this.#triggeredAt)
+    const [before, triggeredAt] = [this.#last, this.#triggeredAt]
+    const sample = takeSample(this.kernel.files, root, now, settings)
+    const values = triggerValues(sample, before, triggeredAt)
     this.#last = sample
     if (this.#isShort(settings, values, log)) {
       this.#triggeredAt = now
-      this.#act(root, settings, values, log)
+      // What is reported about an action is complete.
+      const all = settings.bytes ? sample : takeSample(this.kernel.files, root, now, { bytes: true })
+      this.#act(root, settings, triggerValues(all, before, triggeredAt), log)
     }
     return settings.interval
   }

@@ -14,8 +14,11 @@ export const pressureFigures = ['some', 'full'].flatMap((kind) =>
   ['avg10', 'avg60', 'avg300', 'total'].map((span) => `memory_${kind}_${span}`),
 )
 
+/** Bytes of a group, each in a file of its own. */
+export const byteFigures = ['memory_current', 'memory_peak', 'memory_max']
+
 /** Figures that are summed over the groups of a class: those of pressure, and bytes. */
-export const classFigures = [...pressureFigures, 'memory_current', 'memory_peak', 'memory_max']
+export const classFigures = [...pressureFigures, ...byteFigures]
 
 const deltaOf = (name: string) => `d_${name}`
 const ofClasses = (name: string) => `qos_${name}`
@@ -90,6 +93,9 @@ export const defaultRanking = [
 
 /** Compiles an expression that decides whether memory is short. Throws CelError. */
 export const oomTrigger = (expression: string = defaultTrigger): CelProgram<boolean> => aboutPressure.condition(expression)
+
+/** Whether a trigger expression may use bytes of a class; one that names none cannot. */
+export const usesBytes = (expression: string = defaultTrigger): boolean => byteFigures.some((name) => expression.includes(name))
 
 /** Compiles an expression that scores a control group: the highest is killed first, one of 0 or less never. Throws CelError. */
 export function oomRanking(expression: string = defaultRanking): (values: RankingValues) => number {

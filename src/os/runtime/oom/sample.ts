@@ -1,6 +1,6 @@
 /** Samples of memory pressure and use, and the variables of a trigger expression made of two of them. */
 import { join } from 'node:path'
-import { classFigures, oomClasses, type TriggerValues } from '../documents/oom-expression.ts'
+import { classFigures, oomClasses, pressureFigures, type TriggerValues } from '../documents/oom-expression.ts'
 import { type GroupFiles, groupsOfClasses, memoryOf, pressureOf } from './groups.ts'
 
 /** Figures at one moment of the monotonic clock, in milliseconds. */
@@ -8,21 +8,27 @@ export interface Sample {
   readonly at: number
   /** Of the whole machine by name. */
   readonly machine: ReadonlyMap<string, number>
-  /** By name and class. */
+  /** By name and class; without bytes where they were not read. */
   readonly classes: ReadonlyMap<string, ReadonlyMap<number, number>>
 }
 
 /** Milliseconds since a trigger that never was: the longest duration there is (2^63 ns). */
 const never = 2 ** 63 / 1e6
 
-/** Reads the figures of the machine and of each class. */
-export function takeSample(files: GroupFiles, root: string, at: number): Sample {
+/**
+ * Reads the figures of the machine and of each class. Bytes are three more files of every group, which quadruples the cost of a
+ * sample: they are read only where something uses them.
+ */
+export function takeSample(files: GroupFiles, root: string, at: number, { bytes }: { bytes: boolean }): Sample {
   const classes = new Map(
-    classFigures.map((name) => [name, new Map<number, number>(Object.values(oomClasses).map((number) => [number, 0]))]),
+    (bytes ? classFigures : pressureFigures).map((name) => [
+      name,
+      new Map<number, number>(Object.values(oomClasses).map((number) => [number, 0])),
+    ]),
   )
   for (const { path, class: number } of groupsOfClasses(files, root)) {
     const folder = join(root, path)
-    for (const [name, figure] of [...pressureOf(files, folder), ...Object.entries(memoryOf(files, folder))]) {
+    for (const [name, figure] of [...pressureOf(files, folder), ...(bytes ? Object.entries(memoryOf(files, folder)) : [])]) {
       const sums = classes.get(name)
       sums?.set(number, (sums.get(number) ?? 0) + (figure ?? 0))
     }

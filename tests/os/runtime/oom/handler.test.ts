@@ -33,6 +33,7 @@ function machine({ version = 2, config = '' }: { version?: 1 | 2; config?: strin
   }
   for (const [path, text] of sample) write(path, `${text.replaceAll('|', '\n')}\n`)
   const calls: string[] = []
+  const read: string[] = []
   const log: LogEntry[] = []
   const time = fakeTime()
   const store = new Store()
@@ -43,6 +44,7 @@ function machine({ version = 2, config = '' }: { version?: 1 | 2; config?: strin
       files: {
         ...files,
         readTextIfThere: (path) => {
+          read.push(path.slice(root.length + 1))
           const [, pid] = /^\/proc\/(\d+)\/cmdline$/.exec(path) ?? []
           return pid ? `/bin/eater\0--pid\0${pid}\0` : files.readTextIfThere(path)
         },
@@ -63,7 +65,7 @@ function machine({ version = 2, config = '' }: { version?: 1 | 2; config?: strin
   if (config) store.put(MachineConfig, 'v1alpha1', config)
   runtime.start()
   return {
-    ...{ calls, time, store, write },
+    ...{ calls, read, time, store, write },
     messages: () => log.map(({ message }) => message),
     pass: (ms: number) => time.pass(runtime, ms),
     actions: () => store.list(OOMAction).map(({ metadata, spec }) => ({ id: metadata.id, ...spec })),
@@ -86,6 +88,17 @@ test('a machine at rest kills nothing', async () => {
   using at = machine()
   await at.pass(10_000)
   expect([at.calls, at.actions(), at.messages()]).toEqual([[], [], []])
+})
+
+test('bytes of groups are read only for an expression that uses them', async () => {
+  const bytes = /memory\.(current|peak|max)$/
+  using usual = machine()
+  await usual.pass(2_000)
+  expect(usual.read.filter((path) => bytes.test(path))).toEqual([])
+  expect(usual.read.filter((path) => path === 'system/memory.pressure').length).toBeGreaterThan(2)
+  using own = machine({ config: oom('triggerExpression: "qos_memory_current[System] > 1e15"\n') })
+  await own.pass(2_000)
+  expect(own.read).toContain('system/memory.current')
 })
 
 test('under pressure the best effort pod with most memory is killed, its processes opened before and released afterwards', async () => {
