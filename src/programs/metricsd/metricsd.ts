@@ -35,7 +35,14 @@ export async function main(args: string[]): Promise<number> {
   const options = daemonFlags(daemon, args)
   if (!options) return 64
   const { log, signal } = startDaemon(options)
-  await run(endpointIn(options.endpoint), options.runtime, log, signal)
+  let endpoint: Endpoint
+  try {
+    endpoint = endpointIn(options.endpoint)
+  } catch (error) {
+    log.error('the declaration of the endpoint cannot be read: init writes it where a TelemetryConfig has one', { error })
+    return 78
+  }
+  await run(endpoint, options.runtime, log, signal)
   return 0
 }
 

@@ -110,6 +110,15 @@ test('the certificate is renewed without a pause', async () => {
   expect((await get(clientPair(clients))).status).toBe(200)
 })
 
+test('without a declaration it ends with one line', async () => {
+  const main = join(import.meta.dir, '../../../src/main.ts')
+  const child = Bun.spawn([process.execPath, main, 'metricsd', '--endpoint', join(folder, 'none')], { stderr: 'pipe' })
+  const [code, text] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  expect(code).toBe(78)
+  expect(text.trimEnd().split('\n')).toHaveLength(1)
+  expect(text).toContain('the declaration of the endpoint cannot be read')
+}, 60_000)
+
 test('connections that prove nothing give way to others', async () => {
   const silent = await Promise.all(
     Array.from({ length: 80 }, () => Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {}, close() {}, error() {} } })),
