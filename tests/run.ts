@@ -117,12 +117,18 @@ const real = [
   ...stories('cluster/families'),
   ...stories('cluster/extensions'),
 ]
+const nested = stories('cluster/nested')
 const conformance = stories('conformance')
-if (process.platform !== 'linux') skip([...real, ...conformance], 'needs Linux')
-else if (!asRoot) skip([...real, ...conformance], 'needs root: run the test command with sudo')
+if (process.platform !== 'linux') skip([...real, ...nested, ...conformance], 'needs Linux')
+else if (!asRoot) skip([...real, ...nested, ...conformance], 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
   await check('clusters of ended runs', [process.execPath, 'tests/support/abandoned-clusters.ts'])
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
+  if (
+    (await check('container engine', [process.execPath, 'tests/cluster/nested/prepare.ts'])) &&
+    (await check('container image', [process.execPath, 'rootfs/image.ts', '--fast', '--only', 'oci']))
+  )
+    for (const file of nested) await suite(file, [file, '--timeout', '900000'])
   // The programs of the suite take minutes to compile, so all that is known sooner comes first.
   if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))
     for (const file of conformance) await suite(file, [file, '--timeout', '900000'])
