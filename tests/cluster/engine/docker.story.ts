@@ -1,6 +1,6 @@
 /**
- * A cluster in a container engine through the Docker Engine API: Podman as root, with the image of the system. It is run by itself,
- * after `bun tests/cluster/engine/prepare.ts`, `bun rootfs/build.ts --fast` and `./mkimage.sh --only oci --fast`.
+ * A cluster in a container engine through the Docker Engine API: Podman as root, with the image of the system. It needs
+ * `bun tests/cluster/engine/prepare.ts`, `bun rootfs/build.ts --fast` and `./mkimage.sh --only oci --fast`.
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
