@@ -1224,6 +1224,28 @@ export namespace ichor.v1 {
   export interface ReleaseProgress {
     message: string
   }
+  export interface NewRecoveryKeyRequest {
+    recipients: string[]
+  }
+  export interface NewRecoveryKey {
+    metadata?: common.Metadata
+    key: string
+    volumes: string[]
+    failed: string[]
+  }
+  export interface NewRecoveryKeyResponse {
+    messages: ichor.v1.NewRecoveryKey[]
+  }
+  export interface UnlockRequest {
+    recoveryKey: string
+  }
+  export interface Unlock {
+    metadata?: common.Metadata
+    volumes: string[]
+  }
+  export interface UnlockResponse {
+    messages: ichor.v1.Unlock[]
+  }
 }
 
 export namespace inspect {
@@ -2681,6 +2703,12 @@ export interface Methods {
   'ichor.v1.ReleaseService/Plan': { kind: 'server'; request: ichor.v1.PlanRequest; reply: ichor.v1.PlanResponse }
   'ichor.v1.ReleaseService/Upgrade': { kind: 'server'; request: ichor.v1.UpgradeRequest; reply: ichor.v1.ReleaseProgress }
   'ichor.v1.ReleaseService/Install': { kind: 'server'; request: ichor.v1.InstallRequest; reply: ichor.v1.ReleaseProgress }
+  'ichor.v1.VolumeService/NewRecoveryKey': {
+    kind: 'unary'
+    request: ichor.v1.NewRecoveryKeyRequest
+    reply: ichor.v1.NewRecoveryKeyResponse
+  }
+  'ichor.v1.VolumeService/Unlock': { kind: 'unary'; request: ichor.v1.UnlockRequest; reply: ichor.v1.UnlockResponse }
   'inspect.InspectService/ControllerRuntimeDependencies': {
     kind: 'unary'
     request: google.protobuf.Empty

@@ -30,6 +30,7 @@ import { hostPortOfUrl, parseHostPort, parseIpPort } from '../../src/wire/host-p
 import { parseRequestHead } from '../../src/wire/http/request-head.ts'
 import { parseIp, parseMac } from '../../src/wire/ip.ts'
 import { parseKmsEndpoint } from '../../src/wire/luks2/kms-endpoint.ts'
+import { parseRecoveryKey } from '../../src/wire/luks2/recovery-key.ts'
 import { moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { packetFilter } from '../../src/wire/packet/filter.ts'
 import { tryPrefix } from '../../src/wire/prefix.ts'
@@ -210,6 +211,7 @@ export const textTargets: Record<string, Target> = {
     parseMac(text),
     parseKmsEndpoint(text),
   ]),
+  'recovery keys': texts(['0123-4567-89AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-7777'], ['DecodeError'], parseRecoveryKey),
   'records of affiliates': {
     seeds: [writeAffiliate(clusterKey, affiliate)],
     answers: ['SealError'],

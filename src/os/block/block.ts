@@ -1,6 +1,7 @@
-import type { Area, Machine } from '../area.ts'
+import type { Area, AreaParts, Machine } from '../area.ts'
 import { disks, wipeRefused } from './api/disks.ts'
 import { metaMethods } from './api/meta.ts'
+import { recoveryMethods, recoveryRefused } from './api/recovery.ts'
 import { wipeDevices } from './api/wipe.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks } from './controllers/devices.ts'
@@ -16,6 +17,9 @@ import { configUserDisks } from './controllers/user-disks.ts'
 import { configVolumes } from './controllers/volume-config.ts'
 import { settleVolumes } from './controllers/volumes.ts'
 import { configZswap, observeZswap } from './controllers/zswap.ts'
+import { EncryptedVolumes } from './encryption/encrypted-volumes.ts'
+import { kmsKeys } from './encryption/kms.ts'
+import { tpmKeys } from './encryption/tpm/sealing.ts'
 import { TpmWindow } from './encryption/tpm/tpm-window.ts'
 import { resources } from './resource-types.ts'
 
@@ -23,29 +27,37 @@ import { resources } from './resource-types.ts'
 export const block: Area = {
   name: 'block',
   resources,
-  parts: (machine) => ({
-    controllers: machine.kernel.mode === 'container' ? [observeContainerVolumes(machine.kernel)] : onMachine(machine),
-    methods: machine.kernel.mode === 'container' ? [disks, wipeRefused] : [disks, wipeDevices(machine), ...metaMethods(machine.meta)],
-  }),
+  parts: (machine) => (machine.kernel.mode === 'container' ? inContainer(machine) : onMachine(machine)),
 }
 
-const onMachine = (machine: Machine) => {
+const inContainer = ({ kernel }: Machine): AreaParts => ({
+  controllers: [observeContainerVolumes(kernel)],
+  methods: [disks, wipeRefused, ...recoveryRefused],
+})
+
+function onMachine(machine: Machine): AreaParts {
   const tpm = new TpmWindow(machine.kernel)
-  return [
-    observeDevices(machine.kernel),
-    observeSymlinks(machine.kernel),
-    observeDisks(machine.kernel),
-    observeVolumes(machine.kernel),
-    observeSystemDisk,
-    configVolumes(machine.meta),
-    configUserDisks,
-    settleVolumes(machine, tpm),
-    measureStart(tpm),
-    mergeMountRequests,
-    mountVolumes(machine),
-    publishMounts,
-    observeSwap(machine.kernel),
-    configZswap,
-    observeZswap(machine.kernel),
-  ]
+  const encrypted = new EncryptedVolumes(machine, { kms: kmsKeys(machine.outbound), tpm: tpmKeys(tpm, machine.kernel.files) })
+  return {
+    controllers: controllers(machine, encrypted, tpm),
+    methods: [disks, wipeDevices(machine), ...metaMethods(machine.meta), ...recoveryMethods(machine, encrypted)],
+  }
 }
+
+const controllers = (machine: Machine, encrypted: EncryptedVolumes, tpm: TpmWindow) => [
+  observeDevices(machine.kernel),
+  observeSymlinks(machine.kernel),
+  observeDisks(machine.kernel),
+  observeVolumes(machine.kernel),
+  observeSystemDisk,
+  configVolumes(machine.meta),
+  configUserDisks,
+  settleVolumes(machine, encrypted),
+  measureStart(tpm),
+  mergeMountRequests,
+  mountVolumes(machine),
+  publishMounts,
+  observeSwap(machine.kernel),
+  configZswap,
+  observeZswap(machine.kernel),
+]

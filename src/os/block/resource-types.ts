@@ -11,6 +11,7 @@ import { UserDiskConfigStatus } from './resources/user-disk-config-status.ts'
 import { VolumeConfig } from './resources/volume-config.ts'
 import { VolumeLifecycle } from './resources/volume-lifecycle.ts'
 import { VolumeMountRequest, VolumeMountStatus } from './resources/volume-mount.ts'
+import { VolumeRecovery, VolumeRecoveryRequest } from './resources/volume-recovery.ts'
 import { VolumeStatus } from './resources/volume-status.ts'
 import { ZswapStatus } from './resources/zswap-status.ts'
 
@@ -31,6 +32,8 @@ export const resources = [
   VolumeLifecycle,
   VolumeMountRequest,
   VolumeMountStatus,
+  VolumeRecovery,
+  VolumeRecoveryRequest,
   VolumeStatus,
   ZswapStatus,
 ]

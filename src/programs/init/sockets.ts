@@ -1,6 +1,6 @@
 import { peerCredentials } from '../../linux/net/socket.ts'
 import type { Machine } from '../../os/area.ts'
-import { inMaintenance } from '../../os/config/maintenance.ts'
+import { inMaintenance, stateIsLocked } from '../../os/config/maintenance.ts'
 import { machineSocket } from '../../os/runtime/services/machined.ts'
 import type { PeerSocket } from '../../rpc/http2/output.ts'
 import type { ServerOptions } from '../../rpc/server/call.ts'
@@ -21,7 +21,7 @@ export async function openSockets(machine: Assembled, serveAt = serveUnix): Prom
   const methods = [...machine.methods, ...stateMethods(roleAccess)]
   // The kernel identifies the peer; the roles it claims are trusted within the limits of that service.
   const roles = peerRoles((socket) => serviceOf(machine, socket))
-  const served = { methods, store, log, roles, inMaintenance: () => inMaintenance(store), observer: machine.calls }
+  const served = { methods, store, log, roles, inMaintenance: isOpenTo(store), observer: machine.calls }
   const serve = (address: UnixAddress, options: ServerOptions) =>
     withRetries(
       `listen on ${address.path}`,
@@ -43,6 +43,10 @@ export async function openSockets(machine: Assembled, serveAt = serveUnix): Prom
 function metricsOf({ methods }: Assembled): Method[] {
   return methods.filter(({ path }) => path === 'ichor.v1.MetricsService/Metrics').map((method) => ({ ...method, access: 'anyone' }))
 }
+
+/** Methods that maintenance opens; while STATE is locked, the one that unlocks it. */
+const isOpenTo = (store: Machine['store']) => (path: Method['path']) =>
+  inMaintenance(store) || (path === 'ichor.v1.VolumeService/Unlock' && stateIsLocked(store))
 
 /** The service whose process opened a connection; a connection that is gone by now is nobody's. */
 function serviceOf({ supervisor, log }: Machine, { fd }: PeerSocket): string | undefined {

@@ -174,5 +174,9 @@ export const commands: Record<string, Entry> = {
     summary: 'Show the versions of the client and of the nodes',
     load: async () => (await import('./commands/client/version.ts')).version,
   },
+  volumes: {
+    summary: 'Make and use recovery keys of encrypted volumes',
+    load: async () => (await import('./commands/disk/volumes.ts')).volumes,
+  },
   wipe: { summary: 'Wipe disks', load: async () => (await import('./commands/disk/wipe.ts')).wipe },
 }

@@ -49,8 +49,8 @@ export interface ServerOptions {
   readonly log: Logger
   /** The roles of a caller. Default: those in its `talos-role` metadata, for sockets that are protected in another way. */
   readonly roles?: (caller: Caller) => ReadonlySet<Role>
-  /** Whether the machine waits for its first configuration, which opens some methods to more roles. Default: it never does. */
-  readonly inMaintenance?: () => boolean
+  /** Whether the machine waits for its first configuration, or for this very call, which opens some methods to more roles. Default: it never does. */
+  readonly inMaintenance?: (path: Method['path']) => boolean
   /** Milliseconds until a request must be complete, when not the default. */
   readonly requestTime?: number
   readonly observer?: CallObserver
@@ -183,7 +183,7 @@ class Call implements Context, AdmittedCall {
   /** Created when the signal is first used. */
   #abort?: AbortController
   #left?: RpcError
-  readonly #inMaintenance: () => boolean
+  readonly #inMaintenance: (path: Method['path']) => boolean
   /** Rejects what the call waits for. */
   #waiting: ((reason: RpcError) => void) | undefined
   #deadline?: ReturnType<typeof setTimeout>
@@ -231,7 +231,8 @@ class Call implements Context, AdmittedCall {
 
   /** Throws unless one of the caller's roles opens the method now. */
   admit(): void {
-    if (!admits(this.method.access, this.roles, this.#inMaintenance)) throw new RpcError('PermissionDenied', 'not authorized')
+    if (!admits(this.method.access, this.roles, () => this.#inMaintenance(this.method.path)))
+      throw new RpcError('PermissionDenied', 'not authorized')
     this.method.admit?.(this.metadata)
   }
 

@@ -109,8 +109,8 @@ export const areaSize = (keySize: number): number => Math.ceil((keySize * stripe
 const slotsOf = (slots: readonly string[], more: readonly number[]): string[] =>
   [...new Set([...slots, ...more.map(String)])].sort((a, b) => Number(a) - Number(b))
 
-/** The free slot with the highest number: configurations use the low ones. */
-function freeSlot({ keyslots, tokens }: Metadata): number {
+/** The free slot with the highest number: configurations use the low ones. Throws KeySlotError. */
+export function freeSlot({ keyslots, tokens }: Metadata): number {
   for (let slot = mostSlots - 1; slot >= 0; slot--) if (!keyslots[slot] && !tokens[slot]) return slot
   throw new KeySlotError('all key slots are in use')
 }

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
+import { systemClock } from '../../../src/cosi/clock.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import type { Machine } from '../../../src/os/area.ts'
-import { TpmWindow } from '../../../src/os/block/encryption/tpm/tpm-window.ts'
+import { EncryptedVolumes } from '../../../src/os/block/encryption/encrypted-volumes.ts'
 import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../src/os/block/resources/disk.ts'
 import { Settling } from '../../../src/os/block/volumes/settle.ts'
@@ -25,8 +26,8 @@ function found(name?: string) {
 
 test('STATE is missing if wiped before use, and failed if its partition disappeared', async () => {
   const settling = new Settling(
-    { log: silent, kernel: {} } as unknown as Machine,
-    new TpmWindow({ tpm: { openTpm: async () => undefined } }),
+    { log: silent } as unknown as Machine,
+    new EncryptedVolumes({ clock: systemClock } as unknown as Machine, {}),
   )
   const config = stateVolume(undefined, {})
   const settle = (name?: string) => settling.settle('STATE', config, { found: found(name), inUse: false, mayMake: false })

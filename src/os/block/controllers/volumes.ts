@@ -9,13 +9,14 @@ import type { Machine } from '../../area.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
+import type { EncryptedVolumes } from '../encryption/encrypted-volumes.ts'
 import { KeyError } from '../encryption/passphrase.ts'
-import type { TpmWindow } from '../encryption/tpm/tpm-window.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
+import { VolumeRecovery, VolumeRecoveryRequest } from '../resources/volume-recovery.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
 import { OtherContent } from '../volumes/prepare.ts'
 import { NoRoom } from '../volumes/provision.ts'
@@ -35,10 +36,10 @@ const closeInterval = 250
 
 /** Locates, provisions, opens and prepares volumes. */
 export const settleVolumes = (
-  machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>,
-  tpm: TpmWindow,
+  machine: Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>,
+  encrypted: EncryptedVolumes,
 ): Controller => {
-  const settling = new Settling(machine, tpm)
+  const settling = new Settling(machine, encrypted)
   return defineController({
     name: 'block.VolumeManagerController',
     inputs: {
@@ -50,9 +51,11 @@ export const settleVolumes = (
       lifecycle: weak(VolumeLifecycle),
       system: weak(SystemInformation, { id: 'systeminformation' }),
       salt: weak(EncryptionSalt, { id: 'salt' }),
+      // Wakes this controller; the key itself is with the encrypted volumes.
+      recoveryRequest: weak(VolumeRecoveryRequest),
     },
-    outputs: { status: exclusive(VolumeStatus), request: exclusive(DiscoveryRefreshRequest) },
-    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, status, request, log, wakeIn }) {
+    outputs: { status: exclusive(VolumeStatus), request: exclusive(DiscoveryRefreshRequest), recovery: exclusive(VolumeRecovery) },
+    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, status, request, recovery, log, wakeIn }) {
       const ready = devices.get('devices')?.spec.ready === true
       const inUse = lifecycle.list().length > 0
       const found: Found = { disks: disk.list(), volumes: volume.list(), system: systemDiskOf(volume.list()) }
@@ -85,8 +88,8 @@ export const settleVolumes = (
         if (next.phase === 'waiting' || next.phase === 'failed') blockedFrom = Math.min(blockedFrom, wave)
         status.put(id, next, { labels })
       }
-      const { keysDueIn } = settling
-      if (keysDueIn !== undefined) wakeIn(keysDueIn)
+      for (const [id, { slot, locked, escrow }] of encrypted.recoveries) if (config.get(id)) recovery.put(id, { slot, locked, escrow })
+      if (encrypted.dueIn !== undefined) wakeIn(encrypted.dueIn)
       if (ready) request.put('system', { request: settling.written + 1 })
     },
   })

@@ -3,20 +3,20 @@
  * change of a header is a sequence of writes after any of which the volume can be opened with a key that is configured.
  */
 import type { Deadline } from '../../../cosi/clock.ts'
+import type { OpenDevice } from '../../../linux/block/device.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import type { WriteStep } from '../../../wire/gpt/table.ts'
-import type { Cost } from '../../../wire/luks2/derive.ts'
 import { newVolume } from '../../../wire/luks2/format.ts'
-import { changed, type Header, readHeader, writeHeader } from '../../../wire/luks2/header.ts'
-import { addSlot, type Change, openSlot, removeSlot } from '../../../wire/luks2/key-slots.ts'
+import { type Header, readHeader } from '../../../wire/luks2/header.ts'
+import { openSlot } from '../../../wire/luks2/key-slots.ts'
 import type { Machine } from '../../area.ts'
-import { known, probeDevice, withDevice, writeSteps } from '../device.ts'
+import { known, probeDevice, withDevice } from '../device.ts'
 import { OtherContent, otherContent } from '../volumes/prepare.ts'
-import { measureCost } from './cost.ts'
+import { KeyChanges } from './key-changes.ts'
 import { closeMapping, openMapping } from './mapping.ts'
-import { capacityOf, formatOf } from './parameters.ts'
-import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, passphraseOf } from './passphrase.ts'
-import { fits, isCurrent, type KeyUse, type SealedKinds } from './sealed-kind.ts'
+import { formatOf } from './parameters.ts'
+import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, recoveryType } from './passphrase.ts'
+import { type RecoverySlot, recoverySlots } from './recovery.ts'
+import type { SealedKinds } from './sealed-kind.ts'
 import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
 
 /** An open volume. */
@@ -39,10 +39,18 @@ export interface Desired {
   readonly sync: boolean
 }
 
+/** The recovery key of a volume. */
+export interface Recovery extends RecoverySlot {
+  /** Whether no other key opened the volume. */
+  readonly locked: boolean
+}
+
 interface Held extends Opened {
+  readonly path: string
+  readonly desired: Desired
   /** When keys that failed for a cause that may pass are tried again. */
   readonly due?: Deadline | undefined
-  /** The key that opened it, still in the header. */
+  /** A key that is in the header. */
   readonly key: EncryptionKey
   readonly as: string
 }
@@ -50,19 +58,29 @@ interface Held extends Opened {
 /** Milliseconds between attempts to bring keys in line: each derives the keys again. */
 const syncInterval = 60_000
 
+/** The key that an administrator gave; its token marks the slot it is in. */
+const recoveryKey: EncryptionKey = { slot: -1, type: recoveryType }
+
 const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
 
 /** The encrypted volumes of a machine. */
 export class EncryptedVolumes {
   readonly #held = new Map<string, Held>()
   readonly #unlocker: Unlocker
-  #cost: Cost | undefined
+  readonly #changes: KeyChanges
+  /** Recovery keys by volume, as its header was last read, with its device. */
+  readonly #recoveries = new Map<string, Recovery & { path: string }>()
+  /** The recovery key that was given, until the machine restarts: other volumes are opened after STATE. */
+  #given: string | undefined
+  /** Headers are changed by one caller at a time: the controller of volumes and calls of the API. */
+  #turn: Promise<unknown> = Promise.resolve()
 
   constructor(
     readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>,
     readonly kinds: SealedKinds,
   ) {
     this.#unlocker = new Unlocker(kinds, machine.clock)
+    this.#changes = new KeyChanges(machine, kinds)
   }
 
   /** Volumes that are open. */
@@ -70,35 +88,38 @@ export class EncryptedVolumes {
     return [...this.#held.keys()]
   }
 
+  /** Recovery keys by volume. */
+  get recoveries(): ReadonlyMap<string, Recovery> {
+    return this.#recoveries
+  }
+
   /**
    * Opens a volume, and creates it on an empty device. Throws OtherContent for a device that holds something else, KeyError where no
    * key opens it. An open volume stays open when its keys change; what fails then is in `failedSyncs`.
    */
-  async provide(id: string, path: string, desired: Desired): Promise<Opened> {
-    const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
-    const before = this.#held.get(id)
-    if (before?.as === as && !before.due?.over) return before
-    try {
-      const held = await this.#provide(id, path, desired, before)
-      this.#held.set(id, { ...held, as })
-      return held
-    } catch (error) {
-      if (!before) throw error
-      this.machine.log.error('encryption keys not changed', { volume: id, error: messageOf(error) })
-      const held = { ...before, as, failedSyncs: [messageOf(error)], due: isPassing(error) ? this.#nextSync() : undefined }
-      this.#held.set(id, held)
-      return held
-    }
+  provide(id: string, path: string, desired: Desired): Promise<Opened> {
+    return this.#alone(async () => {
+      const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
+      const before = this.#held.get(id)
+      if (before?.as === as && !before.due?.over) return before
+      try {
+        const held = { ...(await this.#provide(id, path, desired, before)), path, desired, as }
+        this.#held.set(id, held)
+        return held
+      } catch (error) {
+        if (!before) throw error
+        this.machine.log.error('encryption keys not changed', { volume: id, error: messageOf(error) })
+        const held = { ...before, as, failedSyncs: [messageOf(error)], due: isPassing(error) ? this.#nextSync() : undefined }
+        this.#held.set(id, held)
+        return held
+      }
+    })
   }
 
   /** Milliseconds until the keys of an open volume are tried again; undefined when none are due. */
   get dueIn(): number | undefined {
     const due = [...this.#held.values()].flatMap(({ due }) => due?.left ?? [])
     return due.length > 0 ? Math.min(...due) : undefined
-  }
-
-  #nextSync(): Deadline {
-    return this.machine.clock.deadline(syncInterval)
   }
 
   /** Closes a volume. Returns false while it is in use. */
@@ -108,19 +129,79 @@ export class EncryptedVolumes {
     return true
   }
 
-  async #provide(id: string, path: string, desired: Desired, before: Held | undefined): Promise<Omit<Held, 'as'>> {
+  /** Puts a recovery key into every open volume, in place of the one before. Resolves to the volumes, each with what failed. */
+  replaceRecovery(key: string, escrow: string): Promise<Map<string, string | undefined>> {
+    return this.#alone(async () => {
+      const outcome = new Map<string, string | undefined>()
+      for (const [id, held] of this.#held) {
+        try {
+          const unlocked = await this.#unlock(id, held.path, held.desired, held)
+          this.#note(id, held.path, await this.#changes.replaceRecovery(held.path, unlocked, key, escrow), false)
+          unlocked.volumeKey.fill(0)
+          outcome.set(id, undefined)
+          this.machine.log.info('recovery key replaced', { volume: id })
+        } catch (error) {
+          outcome.set(id, messageOf(error))
+          this.machine.log.error('recovery key not replaced', { volume: id, error: messageOf(error) })
+        }
+      }
+      return outcome
+    })
+  }
+
+  /** Volumes without another key that this recovery key opens. They open in the next round. */
+  giveRecovery(key: string): Promise<string[]> {
+    return this.#alone(async () => {
+      const opened: string[] = []
+      const passphrase = new Uint8Array(Buffer.from(key))
+      for (const [id, { path, locked }] of this.#recoveries)
+        if (locked && (await this.#reading(path, (header, device) => opensRecovery(header, passphrase, device)))) opened.push(id)
+      if (opened.length > 0) this.#given = key
+      return opened
+    })
+  }
+
+  async #alone<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run, run)
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  #reading<T>(path: string, use: (header: Header, device: OpenDevice) => Promise<T>): Promise<T> {
+    return withDevice(this.machine.kernel.block, path, known, async (device) => {
+      const header = await readHeader((offset, length) => device.read(offset, length), device.size)
+      return use(await this.#changes.mended(path, header), device)
+    })
+  }
+
+  #note(id: string, path: string, { metadata }: Header, locked: boolean): void {
+    const [slot] = recoverySlots(metadata)
+    if (slot) this.#recoveries.set(id, { ...slot, locked, path })
+    else this.#recoveries.delete(id)
+  }
+
+  #nextSync(): Deadline {
+    return this.machine.clock.deadline(syncInterval)
+  }
+
+  async #provide(id: string, path: string, desired: Desired, before: Held | undefined): Promise<Omit<Held, 'as' | 'path' | 'desired'>> {
     const { kernel, log } = this.machine
     const { found, size } = await probeDevice(kernel.block, path)
     if (found && found.name !== 'luks') throw new OtherContent(otherContent(id, 'an encrypted volume', path, found.name))
     const unlocked = found ? await this.#unlock(id, path, desired, before) : await this.#create(id, path, desired)
     try {
-      const { header, slot, key, volumeKey } = unlocked
+      const { slot, volumeKey } = unlocked
       for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
-      const { failed: failedSyncs, passing } = desired.sync ? await this.#sync(id, path, desired, unlocked) : { failed: [], passing: false }
+      const keys = { volume: id, path, keys: inOrder(desired.encryption), sources: desired.sources }
+      const unchanged = { header: unlocked.header, working: undefined, failed: [], passing: false }
+      const { header, working, failed: failedSyncs, passing } = desired.sync ? await this.#changes.sync(keys, unlocked) : unchanged
+      this.#note(id, path, header, false)
+      // Once another key works, changes of the keys need the recovery key no more.
+      const key = unlocked.key.type === recoveryType && working ? working : unlocked.key
       const due = passing ? this.#nextSync() : undefined
       if (before) return { ...before, slot, key, failedSyncs, due }
       const device = openMapping(kernel, id, { path, size, header, volumeKey, options: desired.encryption.perfOptions ?? [] })
-      log.info('encrypted volume opened', { volume: id, device, slot, key: key.type })
+      log.info('encrypted volume opened', { volume: id, device, slot, key: unlocked.key.type })
       return { device, uuid: header.uuid, slot, key, failedSyncs, due }
     } finally {
       unlocked.volumeKey.fill(0)
@@ -138,109 +219,38 @@ export class EncryptedVolumes {
       })
       if (!made) continue
       const format = await formatOf(this.machine.kernel, path, encryption)
-      const cost = await this.#costOf()
+      const cost = await this.#changes.cost()
       this.machine.log.info('creating encrypted volume', { volume: id, device: path, cipher: format.cipher, slot: key.slot, key: key.type })
       const { header, volumeKey, steps } = await newVolume(format, { slot: key.slot, ...made, cost })
-      await this.#write(path, steps)
+      await this.#changes.write(path, steps)
       return { header, volumeKey, slot: key.slot, key, failed }
     }
     throw new KeyError(`no key for encrypted volume "${id}" can be used: ${failed.join('; ')}`, { passing })
   }
 
-  /** Opens the header with the key that opened it before, else with the first of the configuration that works. */
-  async #unlock(id: string, path: string, { encryption, sources }: Desired, before: Held | undefined): Promise<Unlocked> {
-    const keys = [...(before ? [before.key] : []), ...inOrder(encryption)]
-    return withDevice(this.machine.kernel.block, path, known, async (device) => {
+  /** Opens the header with the key that opened it before, else with the first of the configuration that works, at last the recovery key. */
+  async #unlock(volume: string, path: string, { encryption, sources: own }: Desired, before: Held | undefined): Promise<Unlocked> {
+    const recovery = this.#given
+    const keys = [...(before ? [before.key] : []), ...inOrder(encryption), ...(recovery ? [recoveryKey] : [])]
+    return this.#reading(path, async (header, device) => {
       const read = (offset: number, length: number) => device.read(offset, length)
-      const header = await this.#mended(path, await readHeader(read, device.size))
-      return this.#unlocker.unlock({ volume: id, path, header, read, keys, sources })
-    })
-  }
-
-  /** Writes the damaged copy of a header again. */
-  async #mended(path: string, header: Header): Promise<Header> {
-    if (!header.damaged) return header
-    this.machine.log.warn('encryption header copy damaged or outdated, restoring it', { device: path, copy: header.damaged })
-    const whole = changed(header, header.metadata)
-    await this.#write(path, writeHeader(whole))
-    return whole
-  }
-
-  /** Brings the key slots in line with the configuration; returns what failed. No slot is removed unless a configured key works. */
-  async #sync(
-    id: string,
-    path: string,
-    { encryption, sources }: Desired,
-    unlocked: Unlocked,
-  ): Promise<{ failed: string[]; passing: boolean }> {
-    const failed: string[] = []
-    let passing = false
-    const working = new Set<number>()
-    let { header } = unlocked
-    const attempt = async (slot: number, run: () => Promise<void>) => {
       try {
-        await run()
+        return await this.#unlocker.unlock({ volume, path, header, read, keys, sources: { ...own, recovery } })
       } catch (error) {
-        const reason = messageOf(error)
-        passing ||= isPassing(error)
-        failed.push(`slot ${slot}: ${reason}`)
-        this.machine.log.error('encryption key not in sync', { volume: id, slot, error: reason })
+        if (!before) this.#note(volume, path, header, error instanceof KeyError)
+        throw error
       }
-    }
-    const keys = inOrder(encryption)
-    for (const key of keys)
-      await attempt(key.slot, async () => {
-        const use = { key, slot: key.slot, volume: id, sources }
-        const token = header.metadata.tokens[key.slot]
-        const opensAlready = key.slot === unlocked.slot && isSame(key, unlocked.key) && isCurrent(key, token, this.kinds)
-        if (!opensAlready && !(await this.#opens(path, header, use)))
-          header = await this.#change(path, id, 'encryption key added', key.slot, async () =>
-            addSlot(header, unlocked.volumeKey, { ...(await newPassphrase(use, this.kinds)), slot: key.slot, cost: await this.#costOf() }),
-          )
-        working.add(key.slot)
-      })
-    const superfluous = Object.keys(header.metadata.keyslots).filter((slot) => !keys.some((key) => String(key.slot) === slot))
-    for (const slot of working.size > 0 ? superfluous.map(Number) : [])
-      await attempt(slot, async () => {
-        header = await this.#change(path, id, 'encryption key removed', slot, async () => removeSlot(header, slot))
-      })
-    return { failed, passing }
-  }
-
-  /** Whether a key is in its slot already. Throws KeyError where neither is certain, so that nothing is replaced by guess. */
-  async #opens(path: string, { metadata }: Header, use: KeyUse): Promise<boolean> {
-    const token = metadata.tokens[use.slot]
-    if (!metadata.keyslots[use.slot] || !fits(use.key, token, this.kinds) || !isCurrent(use.key, token, this.kinds)) return false
-    const passphrase = await passphraseOf(use, token, this.kinds).catch(staleIsNone)
-    if (!passphrase) return false
-    return withDevice(this.machine.kernel.block, path, known, async (device) => {
-      const volumeKey = await openSlot(metadata, use.slot, passphrase, (offset, length) => device.read(offset, length))
-      volumeKey?.fill(0)
-      return volumeKey !== undefined
     })
-  }
-
-  async #change(path: string, volume: string, phrase: string, slot: number, make: () => Promise<Change>): Promise<Header> {
-    const { header, steps } = await make()
-    await this.#write(path, steps)
-    this.machine.log.info(phrase, { volume, slot })
-    return header
-  }
-
-  #write(path: string, steps: readonly WriteStep[]): Promise<void> {
-    return withDevice(this.machine.kernel.block, path, { ...known, write: true }, (device) => writeSteps(device, steps))
-  }
-
-  async #costOf(): Promise<Cost> {
-    this.#cost ??= await measureCost(this.machine.clock, capacityOf(this.machine.kernel))
-    return this.#cost
   }
 }
 
 const isPassing = (error: unknown): boolean => error instanceof KeyError && error.passing
 
-const staleIsNone = (error: unknown): undefined => {
-  if (!(error instanceof KeyError && error.stale)) throw error
+async function opensRecovery({ metadata }: Header, passphrase: Uint8Array, device: OpenDevice): Promise<boolean> {
+  for (const { slot } of recoverySlots(metadata)) {
+    const volumeKey = await openSlot(metadata, slot, passphrase, (offset, length) => device.read(offset, length))
+    volumeKey?.fill(0)
+    if (volumeKey) return true
+  }
+  return false
 }
-
-const isSame = (a: EncryptionKey, b: EncryptionKey): boolean => JSON.stringify({ ...a, slot: 0 }) === JSON.stringify({ ...b, slot: 0 })

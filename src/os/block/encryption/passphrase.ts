@@ -15,7 +15,12 @@ export interface KeySources {
   readonly machineUUID?: string | undefined
   /** The salt on STATE, which locks keys to it. */
   readonly salt?: Uint8Array | undefined
+  /** The recovery key that an administrator gave. */
+  readonly recovery?: string | undefined
 }
+
+/** Type of the key that is tried after those of the configuration once an administrator gave it. */
+export const recoveryType = 'recovery'
 
 /** A key cannot be derived, or opens nothing. The message states the remedy. */
 export class KeyError extends Error {
@@ -68,6 +73,9 @@ function textOf({ key, volume, sources }: KeyUse): string {
       return key.staticPassphrase
     case 'nodeID':
       return `${distinctiveUUID(sources)}${volume}`
+    case recoveryType:
+      if (!sources.recovery) throw new KeyError('no recovery key was given')
+      return sources.recovery
     default:
       throw new KeyError(`keys of kind "${key.type}" are not supported: use static or nodeID`)
   }

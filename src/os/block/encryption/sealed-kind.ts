@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto'
 import * as v from 'valibot'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import type { Token } from '../../../wire/luks2/metadata.ts'
-import { type EncryptionKey, KeyError, type KeySources } from './passphrase.ts'
+import { type EncryptionKey, KeyError, type KeySources, recoveryType } from './passphrase.ts'
+import { marksRecovery } from './recovery.ts'
 
 /** Bytes of a sealed key. */
 const keyLength = 32
@@ -40,6 +41,7 @@ export const isSealed = ({ type }: EncryptionKey, kinds: SealedKinds): boolean =
 
 /** Whether a slot with this token can hold such a key. */
 export const fits = ({ type }: EncryptionKey, token: Token | undefined, kinds: SealedKinds): boolean => {
+  if (type === recoveryType || marksRecovery(token)) return type === recoveryType && marksRecovery(token)
   const kind = kinds[type]
   return !kind || token?.type === kind.token
 }

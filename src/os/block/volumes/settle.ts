@@ -4,12 +4,9 @@
  */
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Machine } from '../../area.ts'
-import { EncryptedVolumes, type Opened } from '../encryption/encrypted-volumes.ts'
-import { kmsKeys } from '../encryption/kms.ts'
+import type { EncryptedVolumes, Opened } from '../encryption/encrypted-volumes.ts'
 import type { Encryption, KeySources } from '../encryption/passphrase.ts'
 import { plainState, writeStateRecord } from '../encryption/state-record.ts'
-import { tpmKeys } from '../encryption/tpm/sealing.ts'
-import type { TpmWindow } from '../encryption/tpm/tpm-window.ts'
 import { metaTags } from '../meta/meta.ts'
 import { fileSystemName } from '../resources/file-system.ts'
 import type { VolumeStatus } from '../resources/volume-status.ts'
@@ -33,7 +30,7 @@ export interface Turn {
   readonly sources?: KeySources | undefined
 }
 
-type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta' | 'outbound'>
+type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>
 
 /** Runs the volumes of a machine through their phases. */
 export class Settling {
@@ -48,14 +45,10 @@ export class Settling {
   /** The system disk whose partition table was checked. */
   #mended: string | undefined
 
-  readonly #encrypted: EncryptedVolumes
-
   constructor(
     readonly machine: Dependencies,
-    tpm: TpmWindow,
-  ) {
-    this.#encrypted = new EncryptedVolumes(machine, { kms: kmsKeys(machine.outbound), tpm: tpmKeys(tpm, machine.kernel.files) })
-  }
+    readonly encrypted: EncryptedVolumes,
+  ) {}
 
   /** Ensures that both copies of the system disk's partition table are valid. */
   async mend({ system }: Found): Promise<void> {
@@ -71,15 +64,10 @@ export class Settling {
 
   /** Closes the encrypted volumes that are no longer needed. Returns those that were closed, and those still in use. */
   close(needed: (id: string) => boolean): { closed: ReadonlySet<string>; busy: ReadonlySet<string> } {
-    const going = this.#encrypted.open.filter((id) => !needed(id))
-    const closed = new Set(going.filter((id) => this.#encrypted.close(id)))
+    const going = this.encrypted.open.filter((id) => !needed(id))
+    const closed = new Set(going.filter((id) => this.encrypted.close(id)))
     for (const id of closed) this.#prepared.delete(id)
     return { closed, busy: new Set(going.filter((id) => !closed.has(id))) }
-  }
-
-  /** Milliseconds until keys that could not be brought in line are tried again; undefined when there are none. */
-  get keysDueIn(): number | undefined {
-    return this.#encrypted.dueIn
   }
 
   /** Advances a volume and returns its status. Throws a one-line error if the volume cannot be provided. */
@@ -108,7 +96,7 @@ export class Settling {
   async #settleEncrypted(id: string, config: EncryptedConfig, located: Located, sources: KeySources): Promise<Status> {
     const { encryption } = config
     const { dev_path: path, name } = located.spec
-    const opened = await this.#encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config) })
+    const opened = await this.encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config) })
     const inside = await this.#prepare(id, config, opened.device, `${opened.device} ${opened.uuid}`)
     if (name !== 'luks') this.written++
     return encryptedStatus(config, located, name === 'luks' ? 'ready' : 'prepared', { ...opened, inside })

@@ -3,6 +3,7 @@ import type { Logger } from '../../../cosi/log.ts'
 import { ConfigError } from '../../../document/config-error.ts'
 import type { Machine } from '../../area.ts'
 import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
+import { VolumeRecovery } from '../../block/resources/volume-recovery.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service.ts'
 import type { ConfigState } from '../config-state.ts'
@@ -36,13 +37,15 @@ export const acquireConfig = (
       config: weak(MachineConfig, { id: 'v1alpha1' }),
       volumes: weak(VolumeStatus, { id: 'STATE' }),
       mounts: weak(VolumeMountStatus, { id: mountId('STATE') }),
+      recovery: weak(VolumeRecovery, { id: 'STATE' }),
     },
     outputs: { status: exclusive(AcquireConfigStatus), maintenance: exclusive(MaintenanceServiceRequest) },
-    async reconcile({ request, config, volumes, mounts, status, maintenance, background, log }) {
+    async reconcile({ request, config, volumes, mounts, recovery, status, maintenance, background, log }) {
       if (!request.get(acquireId)) return
       // Until the disks have been probed it is not known whether a configuration is kept.
       const mayBeKept = kernel.mode !== 'container' && volumes.get('STATE')?.spec.phase !== 'missing' && !mounts.get(mountId('STATE'))
-      if (!looked && mayBeKept) return
+      // Only a recovery key is accepted then, and nothing else that maintenance allows.
+      if (!looked && mayBeKept) return recovery.get('STATE')?.spec.locked ? maintenance.put('maintenance', {}) : undefined
       if (!looked && !config.get('v1alpha1')) {
         const kept = (await state.restart()) ?? readKept({ kernel, events }, log)
         looked = true

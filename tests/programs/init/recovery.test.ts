@@ -1,0 +1,136 @@
+/** A machine that moved to another board: no key of its volumes works there, and its recovery key opens them. */
+import { afterAll, expect, test } from 'bun:test'
+import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
+import { VolumeRecovery } from '../../../src/os/block/resources/volume-recovery.ts'
+import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { inMaintenance } from '../../../src/os/config/maintenance.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
+import { shutdown } from '../../../src/os/lifecycle/stop.ts'
+import { MaintenanceServiceRequest } from '../../../src/os/runtime/resources/maintenance-service.ts'
+import type { Context } from '../../../src/rpc/server/method.ts'
+import { pause } from '../../../src/timing/pause.ts'
+import { decrypt } from '../../../src/wire/age/file.ts'
+import { newIdentity, parseIdentity, recipientOf } from '../../../src/wire/age/keys.ts'
+import { readHeader } from '../../../src/wire/luks2/header.ts'
+import { openSlot } from '../../../src/wire/luks2/key-slots.ts'
+import { newRecoveryKey } from '../../../src/wire/luks2/recovery-key.ts'
+import { Hardware } from './sandbox-hardware.ts'
+import { ended, machineConfig, startMachine } from './sandbox-machine.ts'
+import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+
+useSandbox()
+const hardware = new Hardware(true)
+afterAll(() => {
+  hardware.remove()
+  expect(unexpected).toEqual([])
+})
+
+const [board, otherBoard] = ['3e2a4d50-71c9-4a55-9d4e-0b0f6a1c2d3e', '9d2f6a1c-0b7e-4c35-8d1e-5a3b7c9d1e2f']
+const uncounted = true
+const volume = (name: string, keys: string) =>
+  `---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ${name}\nencryption:\n  provider: luks2\n  keys: ${keys}\n`
+const configuration = `${machineConfig()}${volume('STATE', '[{ slot: 0, nodeID: {} }]')}${volume('EPHEMERAL', '[{ slot: 0, nodeID: {} }]')}`
+const identity = parseIdentity(newIdentity())
+
+const status = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeStatus, id)?.spec
+const recovery = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeRecovery, id)?.spec
+const ready = (here: SandboxNode) => here.machine.store.get(VolumeMountStatus, 'machined-EPHEMERAL')?.spec.target === '/var'
+const header = (index: number) => {
+  const device = hardware.open(`/dev/vda${index}`)
+  return readHeader(device.read, device.size)
+}
+const opens = async (index: number, slot: number, passphrase: string) =>
+  (await openSlot((await header(index)).metadata, slot, Buffer.from(passphrase), hardware.open(`/dev/vda${index}`).read)) !== undefined
+
+/** Calls a method of the node's API. */
+async function call(here: SandboxNode, name: string, request: object): Promise<Record<string, unknown>> {
+  const method = here.machine.methods.find(({ path }) => path === `ichor.v1.VolumeService/${name}`)
+  const reply = (await method?.handle(request as never, {} as Context)) as { messages: Record<string, unknown>[] }
+  return reply.messages[0] ?? {}
+}
+
+async function until(here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const end = performance.now() + 90_000
+  while (!(await holds())) {
+    if (performance.now() > end || here.ends.length > 0) throw new Error(`${what} does not come: ${problems(here).join('\n')}`)
+    await pause(5, never)
+  }
+}
+
+async function stop(here: SandboxNode): Promise<void> {
+  await here.machine.sequencer.run('shutdown', shutdown(here.machine, { force: true }))
+  expect(await ended(here)).toEqual(['shutdown'])
+}
+
+let key = ''
+
+test('a recovery key opens every volume, is replaced by the next, and stays when other keys change', async () => {
+  expect(await ended(await startMachine(hardware, { from: 'medium', config: configuration, uuid: board, uncounted }))).toEqual(['reboot'])
+  const here = await startMachine(hardware, { from: 'disk', uuid: board, uncounted })
+  await until(here, 'EPHEMERAL', () => ready(here))
+  const first = await call(here, 'NewRecoveryKey', { recipients: [] })
+  expect(first).toMatchObject({ volumes: ['STATE', 'EPHEMERAL'], failed: [] })
+  await until(here, 'its resource', () => recovery(here, 'STATE') !== undefined)
+  const before = recovery(here, 'STATE')?.slot ?? -1
+  expect(await opens(3, before, String(first.key))).toBe(true)
+  key = String((await call(here, 'NewRecoveryKey', { recipients: [recipientOf(identity)] })).key)
+  await until(here, 'the next', () => recovery(here, 'STATE')?.escrow !== '')
+  for (const [id, index] of [
+    ['STATE', 3],
+    ['EPHEMERAL', 4],
+  ] as const) {
+    const { slot = -1, locked, escrow = '' } = recovery(here, id) ?? {}
+    expect([locked, await opens(index, slot, key), await opens(index, slot, String(first.key))]).toEqual([false, true, false])
+    expect(Object.keys((await header(index)).metadata.keyslots)).toEqual(['0', String(slot)])
+    const file = Buffer.from(escrow.replaceAll(/-----.*-----/g, ''), 'base64')
+    const chunks = (async function* () {
+      yield new Uint8Array(file)
+    })()
+    expect(Buffer.concat(await Array.fromAsync(decrypt(chunks, [identity]))).toString()).toBe(`${key}\n`)
+  }
+  await here.machine.config.apply(
+    configuration.replace(/slot: 0, nodeID: \{\} \}\]\n$/, 'slot: 0, nodeID: {} }, { slot: 1, static: { passphrase: p } }]\n'),
+    'no-reboot',
+  )
+  await until(here, 'another key', () => status(here, 'EPHEMERAL')?.configuredEncryptionKeys?.join() === 'nodeID,static')
+  expect(await opens(4, recovery(here, 'EPHEMERAL')?.slot ?? -1, key)).toBe(true)
+  await expect(call(here, 'Unlock', { recoveryKey: key })).rejects.toThrow('no volume waits for a recovery key')
+  await expect(call(here, 'NewRecoveryKey', { recipients: ['age1'] })).rejects.toThrow('is no recipient of age')
+  expect(problems(here).join()).not.toContain(key)
+  await stop(here)
+}, 240_000)
+
+test('on another board the volumes are locked, and nothing but the recovery key is accepted', async () => {
+  const here = await startMachine(hardware, { from: 'disk', uuid: otherBoard, uncounted })
+  const { store } = here.machine
+  await until(here, 'the API', () => store.get(MaintenanceServiceRequest, 'maintenance') !== undefined)
+  expect(recovery(here, 'STATE')).toMatchObject({ locked: true, escrow: expect.stringContaining('AGE ENCRYPTED FILE') })
+  expect(status(here, 'STATE')).toMatchObject({
+    phase: 'failed',
+    errorMessage: expect.stringContaining('no key opens encrypted volume "STATE"'),
+  })
+  expect(inMaintenance(store)).toBe(false)
+  await expect(call(here, 'Unlock', { recoveryKey: 'nonsense' })).rejects.toThrow('the recovery key is mistyped')
+  await expect(call(here, 'Unlock', { recoveryKey: newRecoveryKey() })).rejects.toThrow('opens none of the volumes STATE')
+  const both = await Promise.allSettled([
+    call(here, 'Unlock', { recoveryKey: key.toLowerCase() }),
+    call(here, 'Unlock', { recoveryKey: key }),
+  ])
+  expect(both[0]).toMatchObject({ status: 'fulfilled', value: { volumes: ['STATE'] } })
+  expect(both[1]).toMatchObject({ status: 'rejected', reason: { message: expect.stringContaining('another recovery key is being tried') } })
+  await until(here, 'STATE', () => store.get(MachineConfig, 'v1alpha1') !== undefined)
+  await until(here, 'EPHEMERAL', () => ready(here))
+  expect(store.get(MaintenanceServiceRequest, 'maintenance')).toBeUndefined()
+  // The keys of this board are in place from now on, and the recovery key stays.
+  await until(here, 'its own key', () => opens(3, 0, `${otherBoard}STATE`))
+  await until(here, 'its own key', () => opens(4, 0, `${otherBoard}EPHEMERAL`))
+  expect(await opens(3, recovery(here, 'STATE')?.slot ?? -1, key)).toBe(true)
+  await stop(here)
+}, 240_000)
+
+test('it starts there by itself from now on', async () => {
+  const here = await startMachine(hardware, { from: 'disk', uuid: otherBoard, uncounted })
+  await until(here, 'EPHEMERAL', () => ready(here))
+  expect(status(here, 'STATE')).toMatchObject({ encryptionSlot: 0 })
+  await stop(here)
+}, 240_000)
