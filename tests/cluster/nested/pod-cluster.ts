@@ -116,6 +116,12 @@ export class PodCluster {
     this.#forward = { child, machine, kubernetes }
   }
 
+  /** The forwarded ports. kubectl ends when the pod refuses a connection, as before its API server runs, and is started again. */
+  async #forwarded() {
+    if (this.#forward?.child.exitCode !== null) await this.forward()
+    return this.#forward
+  }
+
   stopForwarding(): void {
     this.#forward?.child.kill()
     this.#forward = undefined
@@ -123,13 +129,14 @@ export class PodCluster {
 
   /** talosctl through the control plane; a node is named by the address of its pod. */
   async talosctl(...args: string[]): Promise<CommandResult> {
-    const config = ['--talosconfig', join(this.folder, 'talosconfig'), '-e', `127.0.0.1:${this.#forward?.machine}`]
+    const config = ['--talosconfig', join(this.folder, 'talosconfig'), '-e', `127.0.0.1:${(await this.#forwarded())?.machine}`]
     return this.outer.talosctl(...config, ...args)
   }
 
   /** kubectl of the inner cluster. */
   async kubectl(args: readonly string[], input?: string): Promise<CommandResult> {
-    const config = ['--kubeconfig', join(this.folder, 'kubeconfig'), '--server', `https://127.0.0.1:${this.#forward?.kubernetes}`]
+    const server = `https://127.0.0.1:${(await this.#forwarded())?.kubernetes}`
+    const config = ['--kubeconfig', join(this.folder, 'kubeconfig'), '--server', server]
     return this.outer.kubectl([...config, '--request-timeout=30s', ...args], input)
   }
 
