@@ -117,18 +117,19 @@ const real = [
   ...stories('cluster/families'),
   ...stories('cluster/extensions'),
 ]
-const nested = stories('cluster/nested')
+/** Stories that run the system as a container image. */
+const imageFolders = ['nested', 'engine'] as const
+const asImage = imageFolders.flatMap((folder) => stories(`cluster/${folder}`))
 const conformance = stories('conformance')
-if (process.platform !== 'linux') skip([...real, ...nested, ...conformance], 'needs Linux')
-else if (!asRoot) skip([...real, ...nested, ...conformance], 'needs root: run the test command with sudo')
+if (process.platform !== 'linux') skip([...real, ...asImage, ...conformance], 'needs Linux')
+else if (!asRoot) skip([...real, ...asImage, ...conformance], 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
   await check('clusters of ended runs', [process.execPath, 'tests/support/abandoned-clusters.ts'])
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
-  if (
-    (await check('container engine', [process.execPath, 'tests/cluster/nested/prepare.ts'])) &&
-    (await check('container image', [process.execPath, 'rootfs/image.ts', '--fast', '--only', 'oci']))
-  )
-    for (const file of nested) await suite(file, [file, '--timeout', '900000'])
+  if (await check('container image', [process.execPath, 'rootfs/image.ts', '--fast', '--only', 'oci']))
+    for (const folder of imageFolders)
+      if (await check(`programs for stories of cluster/${folder}`, [process.execPath, `tests/cluster/${folder}/prepare.ts`]))
+        for (const file of stories(`cluster/${folder}`)) await suite(file, [file, '--timeout', '900000'])
   // The programs of the suite take minutes to compile, so all that is known sooner comes first.
   if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))
     for (const file of conformance) await suite(file, [file, '--timeout', '900000'])
