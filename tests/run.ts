@@ -116,6 +116,7 @@ const real = [
   ...stories('cluster'),
   ...stories('cluster/families'),
   ...stories('cluster/extensions'),
+  ...stories('cluster/shipping'),
 ]
 /** Stories that run the system as a container image. */
 const imageFolders = ['nested', 'engine'] as const
