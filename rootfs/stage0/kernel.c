@@ -150,6 +150,17 @@ long read_text(const char *path, char *into, word size)
 	return have;
 }
 
+void write_text(const char *path, const char *text)
+{
+	long fd = call(__NR_open, (long)path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444, 0, 0);
+	word size = length_of(text);
+	long result = fd < 0 ? fd : call(__NR_write, fd, (long)text, size, 0, 0);
+
+	close_file(fd);
+	if (result != (long)size)
+		stop("cannot write", path, result, "the machine has too little memory");
+}
+
 static void put_line(const struct text *line)
 {
 	/* The kernel's log shows on every console; without it there is at least this one. */

@@ -77,17 +77,6 @@ static void move(const char *from, const char *to)
 		stop("cannot move a mount to", to, result, damaged);
 }
 
-void write_text(const char *path, const char *text)
-{
-	long fd = call(__NR_open, (long)path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444, 0, 0);
-	word size = length_of(text);
-	long result = fd < 0 ? fd : call(__NR_write, fd, (long)text, size, 0, 0);
-
-	close_file(fd);
-	if (result != (long)size)
-		stop("cannot write", path, result, "the machine has too little memory");
-}
-
 /* /run is memory; what stage 0 knows and init needs lies there. */
 static void hand_over(struct text *source)
 {

@@ -46,6 +46,7 @@ word number_at(const char **text);
 /* Reads a whole file of the initramfs or of sysfs; the bytes end with a zero. Negative when it cannot or does not fit. */
 long read_text(const char *path, char *into, word size);
 
+/* Creates a file that everyone may read, or stops the start. */
 void write_text(const char *path, const char *text);
 
 /* Lines on every console, after `[stage0] `. */

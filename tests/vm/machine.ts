@@ -39,6 +39,8 @@ export interface MachineOptions {
   /** Ports of the machine that are wanted on the loopback besides its API. */
   ports?: readonly number[]
   watchdog?: boolean
+  /** The control socket of its TPM. */
+  tpm?: string | undefined
   /** Whether the machine may restart itself; otherwise a restart ends it. */
   restarts?: boolean
   smbios?: readonly string[]
@@ -95,6 +97,7 @@ export function virtualMachine(options: MachineOptions, port: number, others: Re
     console: options.console,
     control: options.control,
     watchdog: options.watchdog,
+    tpm: options.tpm,
     restarts: options.restarts ?? false,
     smbios: options.smbios,
   }

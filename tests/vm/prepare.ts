@@ -13,6 +13,7 @@ try {
     },
     { name: 'xorriso', why: 'makes and judges CDs', shown: '/usr/bin/xorriso' },
     { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
+    { name: 'swtpm', why: 'is the TPM of emulated machines', shown: '/usr/bin/swtpm' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
   ])
 } catch (error) {

@@ -56,6 +56,13 @@ test('a comma in a path does not end it', () => {
   expect(values({ console: '/a,b' }, '-chardev')).toEqual(['file,id=console,path=/a,,b,append=on'])
 })
 
+test('a TPM is reached through its control socket', () => {
+  expect(values({ tpm: '/a,b.sock' }, '-chardev')).toContain('socket,id=tpm-control,path=/a,,b.sock')
+  expect(values({ tpm: '/s' }, '-tpmdev')).toEqual(['emulator,id=tpm,chardev=tpm-control'])
+  expect(values({ tpm: '/s' }, '-device')).toContain('tpm-tis,tpmdev=tpm')
+  expect(values({}, '-tpmdev')).toEqual([])
+})
+
 test('Secure Boot keeps its variables from the guest', () => {
   const firmware = { kind: 'uefi', code: '/code', variables: '/variables', secure: true } as const
   expect(values({ firmware }, '-machine')).toEqual(['q35,smm=on'])

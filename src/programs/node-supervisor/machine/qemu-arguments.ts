@@ -64,6 +64,8 @@ export interface VirtualMachine {
   control?: string | undefined
   /** Has an i6300esb, which resets the machine. */
   watchdog?: boolean | undefined
+  /** The control socket of a TPM in software (`swtpm socket --tpm2 --ctrl type=unixio,path=…`). */
+  tpm?: string | undefined
   /** Whether a restart of the guest is carried out; otherwise it ends the emulator. */
   restarts: boolean
   /** SMBIOS serial number and the like, `type=1,serial=…`. */
@@ -89,6 +91,7 @@ export function qemuArguments(machine: VirtualMachine): string[] {
     ...firmware(machine.firmware),
     ...['-device', 'virtio-rng-pci', '-device', 'qemu-xhci,id=usb'],
     ...(machine.watchdog ? ['-device', 'i6300esb', '-action', 'watchdog=reset'] : []),
+    ...tpm(machine.tpm),
     ...kernel(machine.kernel),
     ...adapters(machine.disks),
     ...machine.disks.flatMap(disk),
@@ -109,6 +112,14 @@ function firmware(of: Firmware): string[] {
   return [
     ...['-drive', `if=pflash,unit=0,format=raw,readonly=on,file=${quoted(of.code)}`],
     ...['-drive', `if=pflash,unit=1,format=raw,file=${quoted(of.variables)}`],
+  ]
+}
+
+function tpm(socket: string | undefined): string[] {
+  if (socket === undefined) return []
+  return [
+    ...['-chardev', `socket,id=tpm-control,path=${quoted(socket)}`],
+    ...['-tpmdev', 'emulator,id=tpm,chardev=tpm-control', '-device', 'tpm-tis,tpmdev=tpm'],
   ]
 }
 
