@@ -211,7 +211,7 @@ export const textTargets: Record<string, Target> = {
     parseMac(text),
     parseKmsEndpoint(text),
   ]),
-  'recovery keys': texts(['0123-4567-89AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-7777'], ['DecodeError'], parseRecoveryKey),
+  'recovery keys': texts(['0123-4567-89AB-CDEF-GHJK-MNPQ-RSTV-WXYZ-53RD'], ['DecodeError'], parseRecoveryKey),
   'records of affiliates': {
     seeds: [writeAffiliate(clusterKey, affiliate)],
     answers: ['SealError'],

@@ -9,7 +9,6 @@ const letters = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 const keyBytes = 20
 const keyLetters = (keyBytes * 8) / 5
 const checkLetters = 4
-const group = 4
 /** Longest text that is looked at: people add spaces. */
 const longest = 200
 
@@ -31,7 +30,7 @@ export function parseRecoveryKey(text: string): string {
 
 function formatted(key: string): string {
   const check = encoded(hash('sha256', key, 'buffer')).slice(0, checkLetters)
-  return (`${key}${check}`.match(new RegExp(`.{${group}}`, 'g')) ?? []).join('-')
+  return (`${key}${check}`.match(/.{4}/g) ?? []).join('-')
 }
 
 /** Five bits a letter; bits that fill no letter are left out. */
