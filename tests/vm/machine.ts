@@ -41,6 +41,8 @@ export interface MachineOptions {
   watchdog?: boolean
   /** The control socket of its TPM. */
   tpm?: string | undefined
+  /** The socket of its guest agent. */
+  agent?: string
   /** Whether the machine may restart itself; otherwise a restart ends it. */
   restarts?: boolean
   smbios?: readonly string[]
@@ -98,6 +100,7 @@ export function virtualMachine(options: MachineOptions, port: number, others: Re
     control: options.control,
     watchdog: options.watchdog,
     tpm: options.tpm,
+    agent: options.agent,
     restarts: options.restarts ?? false,
     smbios: options.smbios,
   }

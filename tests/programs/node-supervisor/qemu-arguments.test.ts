@@ -63,6 +63,12 @@ test('a TPM is reached through its control socket', () => {
   expect(values({}, '-tpmdev')).toEqual([])
 })
 
+test('a guest agent is called through a socket of the host', () => {
+  expect(values({ agent: '/a,b.sock' }, '-chardev')).toContain('socket,id=agent,path=/a,,b.sock,server=on,wait=off')
+  expect(values({ agent: '/s' }, '-device')).toContain('virtserialport,chardev=agent,name=org.qemu.guest_agent.0')
+  expect(values({}, '-device')).not.toContain('virtio-serial-pci')
+})
+
 test('Secure Boot keeps its variables from the guest', () => {
   const firmware = { kind: 'uefi', code: '/code', variables: '/variables', secure: true } as const
   expect(values({ firmware }, '-machine')).toEqual(['q35,smm=on'])

@@ -66,6 +66,8 @@ export interface VirtualMachine {
   watchdog?: boolean | undefined
   /** The control socket of a TPM in software (`swtpm socket --tpm2 --ctrl type=unixio,path=…`). */
   tpm?: string | undefined
+  /** The socket of its guest agent, on which the host listens. */
+  agent?: string | undefined
   /** Whether a restart of the guest is carried out; otherwise it ends the emulator. */
   restarts: boolean
   /** SMBIOS serial number and the like, `type=1,serial=…`. */
@@ -92,6 +94,7 @@ export function qemuArguments(machine: VirtualMachine): string[] {
     ...['-device', 'virtio-rng-pci', '-device', 'qemu-xhci,id=usb'],
     ...(machine.watchdog ? ['-device', 'i6300esb', '-action', 'watchdog=reset'] : []),
     ...tpm(machine.tpm),
+    ...agent(machine.agent),
     ...kernel(machine.kernel),
     ...adapters(machine.disks),
     ...machine.disks.flatMap(disk),
@@ -120,6 +123,15 @@ function tpm(socket: string | undefined): string[] {
   return [
     ...['-chardev', `socket,id=tpm-control,path=${quoted(socket)}`],
     ...['-tpmdev', 'emulator,id=tpm,chardev=tpm-control', '-device', 'tpm-tis,tpmdev=tpm'],
+  ]
+}
+
+/** The port by which a guest agent is called (qemu-ga(8)). */
+function agent(socket: string | undefined): string[] {
+  if (socket === undefined) return []
+  return [
+    ...['-device', 'virtio-serial-pci', '-chardev', `socket,id=agent,path=${quoted(socket)},server=on,wait=off`],
+    ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
   ]
 }
 
