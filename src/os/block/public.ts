@@ -16,6 +16,8 @@ export { mebibyte, prettyBinarySize } from './sizes.ts'
 export { blockDevices } from './sysfs.ts'
 // The boot sequence waits for these volumes.
 export { systemLabels } from './volumes/folders.ts'
+// Roots of extension services are overlays over folders of the image too.
+export { mountOverlay } from './volumes/mounts.ts'
 // Sequences mount and release volumes; the identities of a node wait for STATE.
 export { beginVolumes, endVolumes, mountVolume, stateIsAwaited, unmountVolume, untilMounted } from './volumes/requests.ts'
 // Reset and start wipe disks.

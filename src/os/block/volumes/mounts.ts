@@ -65,13 +65,18 @@ function link({ files }: MountKernel, { symlink }: Volume, target: string): Moun
   return { source: to, target, filesystem: 'none', flags: [], undo: nothingToUndo }
 }
 
-function overlay({ files, mount }: MountKernel, target: string, parent: string): Mounted {
+/** Mounts an overlay over a directory of the image; what is written goes below `parent`. */
+export function mountOverlay({ files, mount }: Pick<Kernel, 'files' | 'mount'>, target: string, parent: string): void {
   if (!files.exists(target)) throw new Error(`mount overlay on "${target}": the image has no such directory`)
   const base = `${parent}/system/overlays/${target.slice(1).replaceAll('/', '-')}`
   const [upper, work] = [`${base}-diff`, `${base}-workdir`]
   for (const path of [upper, work]) files.mkdirAll(path, { mode: 0o755 })
   mount.mount({ source: 'overlay', target, type: 'overlay', data: `lowerdir=${target},upperdir=${upper},workdir=${work}` })
-  return { source: 'overlay', target, filesystem: 'overlay', flags: [], undo: () => mount.umountTree(target, { detach: false }) }
+}
+
+function overlay(kernel: MountKernel, target: string, parent: string): Mounted {
+  mountOverlay(kernel, target, parent)
+  return { source: 'overlay', target, filesystem: 'overlay', flags: [], undo: () => kernel.mount.umountTree(target, { detach: false }) }
 }
 
 async function device(kernel: MountKernel, volume: Volume, request: Request, target: string): Promise<Mounted> {

@@ -4,6 +4,7 @@ import type { RunContext, Runner, ServiceDefinition, StoreView } from '../../../
 import { pause } from '../../../timing/pause.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
+import { mountOverlay } from '../../block/public.ts'
 import { bindMount, operatorEnvironment, serviceContainer, systemDaemon } from '../../cri/public.ts'
 import { networkConditions, timeConditions } from '../../network/public.ts'
 import { ExtensionServiceConfig, ExtensionServiceConfigStatus } from '../resources/extension-service-config.ts'
@@ -75,14 +76,9 @@ const rootFolder = (name: string): string => `/usr/local/lib/containers/${name}`
  * The root is an overlay over the folder of the image, in which the mounts of the container get their places. What a service writes
  * there, where it may, is kept on EPHEMERAL.
  */
-function mountRoot({ kernel: { files, mount } }: Machine, { name, writeableRootfs }: ExtensionService): void {
+function mountRoot({ kernel }: Machine, { name, writeableRootfs }: ExtensionService): void {
   const target = rootFolder(name)
-  if (!files.exists(target)) throw new Error(`root of the service "${target}": the image has no such folder`)
-  if (mount.mountAt(target)) return
-  const base = `${writeableRootfs ? '/var' : ''}/system/overlays/${target.slice(1).replaceAll('/', '-')}`
-  const [upper, work] = [`${base}-diff`, `${base}-workdir`]
-  for (const path of [upper, work]) files.mkdirAll(path, { mode: 0o755 })
-  mount.mount({ source: 'overlay', target, type: 'overlay', data: `lowerdir=${target},upperdir=${upper},workdir=${work}` })
+  if (!kernel.mount.mountAt(target)) mountOverlay(kernel, target, writeableRootfs ? '/var' : '')
 }
 
 function makeFolder({ kernel: { files } }: Machine, path: string): void {
