@@ -1,12 +1,8 @@
 /** The system as a container image: what nodes run in Docker, in Podman, and as pods. */
-import { createWriteStream, rmSync } from 'node:fs'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
+import { rmSync } from 'node:fs'
 import type { Segment } from '../../../src/oci/image.ts'
 import { initHeap } from '../../../src/programs/node-supervisor/container-spec.ts'
 import { gzippedLayer, writeImageArchive } from '../../../src/programs/talosctl/archive/image-archive.ts'
-import { bytesOf } from '../../../src/programs/talosctl/archive/write-segments.ts'
 import { nodeImage } from '../../../src/release.ts'
 import { tarPadding } from '../../../src/wire/tar/format.ts'
 import { tarEnd, tarHeader } from '../../../src/wire/tar/write.ts'
@@ -44,14 +40,6 @@ export async function writeNodeImage(path: string, options: Omit<RootOptions, 'f
 export async function archiveTree(path: string, tree: Tree, { kubernetes, level }: { kubernetes: string; level: number }): Promise<void> {
   const layer = `${path}.layer`
   try {
-    const hasher = new Bun.CryptoHasher('sha256')
-    const hashed = async function* () {
-      for await (const chunk of bytesOf(treeSegments(tree))) {
-        hasher.update(chunk)
-        yield chunk
-      }
-    }
-    await pipeline(Readable.from(hashed()), createGzip({ level }), createWriteStream(layer))
     const labels = {
       'org.opencontainers.image.title': 'Ichor',
       'org.opencontainers.image.description': 'A Kubernetes operating system as a container',
@@ -62,7 +50,7 @@ export async function archiveTree(path: string, tree: Tree, { kubernetes, level 
     const created = '1970-01-01T00:00:00Z'
     await writeImageArchive(path, {
       arch: 'amd64',
-      layers: [await gzippedLayer(layer, `sha256:${hasher.digest('hex')}`)],
+      layers: [await gzippedLayer(layer, treeSegments(tree), level)],
       config: {
         created,
         config: {

@@ -7,7 +7,13 @@ type Chunks = AsyncIterable<Uint8Array>
 export const gunzip = (chunks: Chunks): AsyncGenerator<Uint8Array, void> => through(chunks, createGunzip())
 
 /** The bytes inside Zstandard, in the same way. */
-export const unzstd = (chunks: Chunks): AsyncGenerator<Uint8Array, void> => through(chunks, createZstdDecompress())
+const unzstd = (chunks: Chunks): AsyncGenerator<Uint8Array, void> => through(chunks, createZstdDecompress())
+
+/** The tar of a layer, as its media type specifies its compression. */
+export function layerTar(chunks: Chunks, mediaType: string): Chunks {
+  if (mediaType.endsWith('gzip')) return gunzip(chunks)
+  return mediaType.endsWith('zstd') ? unzstd(chunks) : chunks
+}
 
 async function* through(chunks: Chunks, unpacked: Transform): AsyncGenerator<Uint8Array, void> {
   const source = Readable.from(chunks, { objectMode: false })

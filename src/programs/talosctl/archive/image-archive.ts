@@ -2,6 +2,10 @@
  * An OCI image (github.com/opencontainers/image-spec) as one tar archive. The archive is an image layout, which containerd, Podman and
  * recent Docker load; an image with a name also gets the `manifest.json` that Docker before 25 looks for, over the same blobs.
  */
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
 import type { Segment } from '../../../oci/image.ts'
 import { layerMediaType } from '../../../oci/layer.ts'
 import { tarPadding } from '../../../wire/tar/format.ts'
@@ -44,10 +48,18 @@ export async function plainLayer(content: readonly Segment[]): Promise<ArchivedL
   return { mediaType: layerMediaType, diffId: digest, digest, size, content }
 }
 
-/** A layer that is in a file, compressed with gzip. */
-export async function gzippedLayer(file: string, diffId: string): Promise<ArchivedLayer> {
-  const { digest, size } = await plainLayer([{ file, offset: 0, length: Bun.file(file).size }])
-  return { mediaType: `${layerMediaType}+gzip`, diffId, digest, size, content: [{ file, offset: 0, length: size }] }
+/** A layer compressed with gzip into a file, which stays for as long as the layer is used. */
+export async function gzippedLayer(file: string, content: readonly Segment[], level: number): Promise<ArchivedLayer> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const hashed = async function* () {
+    for await (const chunk of bytesOf(content)) {
+      hasher.update(chunk)
+      yield chunk
+    }
+  }
+  await pipeline(Readable.from(hashed()), createGzip({ level }), createWriteStream(file))
+  const layer = await plainLayer([{ file, offset: 0, length: Bun.file(file).size }])
+  return { ...layer, mediaType: `${layerMediaType}+gzip`, diffId: `sha256:${hasher.digest('hex')}` }
 }
 
 /** Writes the archive. Equal images give equal bytes. */

@@ -1,17 +1,13 @@
 /** Builds the image of a system extension from a folder and from Debian packages. */
-import { createReadStream, createWriteStream, existsSync } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
 import { stringify } from 'yaml'
 import type { LayerEntry } from '../../../oci/image.ts'
 import { layerSegments, parentEntries } from '../../../oci/layer.ts'
 import { spdxDocument } from '../../../oci/spdx.ts'
 import { gzippedLayer, writeImageArchive } from '../archive/image-archive.ts'
-import { bytesOf } from '../archive/write-segments.ts'
 import { UsageError } from '../failure.ts'
 import { checkContent, type ExtensionEntry } from './content.ts'
 import { openPackage } from './debian-package.ts'
@@ -104,15 +100,6 @@ interface Built {
 }
 
 async function writeImage(output: string, { work, arch, metadata, entries }: Built): Promise<void> {
-  const layer = join(work, 'layer.tar.gz')
-  const hasher = new Bun.CryptoHasher('sha256')
-  const hashed = async function* () {
-    for await (const chunk of bytesOf(layerSegments(entries))) {
-      hasher.update(chunk)
-      yield chunk
-    }
-  }
-  await pipeline(Readable.from(hashed()), createGzip({ level: 9 }), createWriteStream(layer))
   const annotations = {
     'org.opencontainers.image.title': metadata.name,
     'org.opencontainers.image.version': metadata.version,
@@ -120,7 +107,7 @@ async function writeImage(output: string, { work, arch, metadata, entries }: Bui
   }
   await writeImageArchive(output, {
     arch,
-    layers: [await gzippedLayer(layer, `sha256:${hasher.digest('hex')}`)],
+    layers: [await gzippedLayer(join(work, 'layer.tar.gz'), layerSegments(entries), 9)],
     config: { created: '1970-01-01T00:00:00Z', config: {} },
     annotations,
     name: { repository: metadata.name, tag: metadata.version.replaceAll(/[^\w.-]/g, '-') },

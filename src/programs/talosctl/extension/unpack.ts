@@ -1,7 +1,7 @@
 /** Reads the image of a system extension: `manifest.yaml`, and the files below `rootfs/`. */
 import { mkdir } from 'node:fs/promises'
 import { tarEntries } from '../../../wire/tar/read.ts'
-import { gunzip, unzstd } from '../archive/decompress.ts'
+import { layerTar } from '../archive/decompress.ts'
 import { checkContent, type ExtensionEntry } from './content.ts'
 import { ExtensionFiles } from './files.ts'
 import { type ImageSource, layersOf } from './image-source.ts'
@@ -31,7 +31,7 @@ export async function unpackExtension(source: ImageSource, { folder, arch, relea
   const image = new ExtensionFiles(source.origin, folder)
   for (const { digest, mediaType } of await layersOf(source, arch)) {
     image.beginLayer()
-    for await (const entry of tarEntries(uncompressed(source.blob(digest), mediaType))) await image.add(entry)
+    for await (const entry of tarEntries(layerTar(source.blob(digest), mediaType))) await image.add(entry)
   }
   const { manifest, entries } = image.result()
   const metadata = parseExtensionManifest(source.origin, manifest)
@@ -39,9 +39,4 @@ export async function unpackExtension(source: ImageSource, { folder, arch, relea
   checkContent(source.origin, entries)
   checkServices(source.origin, entries)
   return { origin: source.origin, metadata, entries }
-}
-
-function uncompressed(chunks: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
-  if (/gzip$/.test(mediaType)) return gunzip(chunks)
-  return /zstd$/.test(mediaType) ? unzstd(chunks) : chunks
 }

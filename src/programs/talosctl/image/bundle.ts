@@ -6,7 +6,7 @@ import { version } from '../../../../package.json'
 import { parseReference, type Reference } from '../../../oci/reference.ts'
 import type { RemoteRegistry } from '../../../oci/remote-registry.ts'
 import { tarEntries } from '../../../wire/tar/read.ts'
-import { gunzip } from '../archive/decompress.ts'
+import { layerTar } from '../archive/decompress.ts'
 import { UsageError } from '../failure.ts'
 
 const names = ['installer', 'installer-base', 'imager', 'talos', 'talosctl-all', 'overlays', 'extensions'] as const
@@ -62,7 +62,7 @@ async function fileOfImage(registry: RemoteRegistry, reference: Reference, name:
   if (chosen) manifest = await read({ ...reference, digest: chosen.digest })
   for (const { digest, mediaType } of (manifest.layers ?? []).toReversed()) {
     const blob = registry.blob(reference, digest)
-    for await (const entry of tarEntries(mediaType.endsWith('gzip') ? gunzip(blob) : blob)) {
+    for await (const entry of tarEntries(layerTar(blob, mediaType))) {
       if (entry.type !== 'file' || entry.name.replace(/^\.?\//, '') !== name) continue
       if (entry.size > mostBytes) throw new Error(`"${name}" of ${reference.repository} has ${entry.size} bytes, more than ${mostBytes}`)
       const chunks: Uint8Array[] = []
