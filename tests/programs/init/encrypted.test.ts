@@ -1,16 +1,11 @@
 /** A machine whose STATE and EPHEMERAL are encrypted: it installs itself, starts from its disk, changes keys and is reset. */
 import { afterAll, expect, test } from 'bun:test'
-import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { reset } from '../../../src/os/lifecycle/reset.ts'
-import { shutdown } from '../../../src/os/lifecycle/stop.ts'
-import { pause } from '../../../src/timing/pause.ts'
-import { type Header, readHeader } from '../../../src/wire/luks2/header.ts'
-import { openSlot } from '../../../src/wire/luks2/key-slots.ts'
 import { Hardware } from './sandbox-hardware.ts'
 import { ended, installedOn, machineConfig, startMachine } from './sandbox-machine.ts'
-import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { headerOf, opensSlot, ready, status, stop as stopNode, until, volume } from './sandbox-volumes.ts'
 
 useSandbox()
 const hardware = new Hardware(true)
@@ -19,40 +14,17 @@ afterAll(() => {
   expect(unexpected).toEqual([])
 })
 
-async function until(here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 40_000
-  while (!(await holds())) {
-    if (performance.now() > end || here.ends.length > 0) throw new Error(`${what} does not come: ${problems(here).join('\n')}`)
-    await pause(5, never)
-  }
-}
-
-const volume = (name: string, keys: string) => `---
-apiVersion: v1alpha1
-kind: VolumeConfig
-name: ${name}
-encryption:
-  provider: luks2
-  keys: ${keys}
-`
 const configuration = (ephemeral: string) =>
   `${machineConfig()}${volume('STATE', '[{ slot: 0, nodeID: {} }, { slot: 3, static: { passphrase: spare } }]')}${volume('EPHEMERAL', ephemeral)}`
 const first = '[{ slot: 0, static: { passphrase: first } }, { slot: 1, nodeID: {}, lockToState: true }]'
 
 const uuid = '3e2a4d50-71c9-4a55-9d4e-0b0f6a1c2d3e'
 const uncounted = true
-const status = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeStatus, id)?.spec
-const ready = (here: SandboxNode) => here.machine.store.get(VolumeMountStatus, 'machined-EPHEMERAL')?.spec.target === '/var'
-const header = (index: number): Promise<Header> => {
-  const device = hardware.open(`/dev/vda${index}`)
-  return readHeader(device.read, device.size)
-}
-const opens = async (index: number, slot: number, passphrase: string) =>
-  (await openSlot((await header(index)).metadata, slot, Buffer.from(passphrase), hardware.open(`/dev/vda${index}`).read)) !== undefined
+const header = (index: number) => headerOf(hardware, index)
+const opens = (index: number, slot: number, passphrase: string) => opensSlot(hardware, index, slot, passphrase)
 
 async function stop(here: SandboxNode): Promise<void> {
-  await here.machine.sequencer.run('shutdown', shutdown(here.machine, { force: true }))
-  expect(await ended(here)).toEqual(['shutdown'])
+  await stopNode(here)
   expect([...hardware.mappings.keys()]).toEqual([])
 }
 

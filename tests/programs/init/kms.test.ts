@@ -2,17 +2,13 @@
 import { afterAll, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
-import { shutdown } from '../../../src/os/lifecycle/stop.ts'
 import { kmsMethods } from '../../../src/programs/kms/methods.ts'
 import { type Server, servePlain } from '../../../src/rpc/server/server.ts'
-import { pause } from '../../../src/timing/pause.ts'
-import { readHeader } from '../../../src/wire/luks2/header.ts'
 import { freePort } from '../../support/free-port.ts'
 import { Hardware } from './sandbox-hardware.ts'
 import { ended, installedOn, machineConfig, startMachine } from './sandbox-machine.ts'
-import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { unexpected, useSandbox } from './sandbox-node.ts'
+import { headerOf, ready, status, stop, until, volume } from './sandbox-volumes.ts'
 
 useSandbox()
 const hardware = new Hardware(true)
@@ -37,29 +33,9 @@ afterAll(async () => {
 const uuid = '3e2a4d50-71c9-4a55-9d4e-0b0f6a1c2d3e'
 const uncounted = true
 const kms = `kms: { endpoint: "grpc://${host}:${port}" }`
-const volume = (name: string, keys: string) =>
-  `---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ${name}\nencryption:\n  provider: luks2\n  keys: ${keys}\n`
 const configuration = `${machineConfig()}${volume('STATE', `[{ slot: 0, ${kms} }]`)}${volume('EPHEMERAL', `[{ slot: 2, ${kms}, lockToState: true }, { slot: 1, static: { passphrase: spare } }]`)}`
 
-const status = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeStatus, id)?.spec
-const ready = (here: SandboxNode) => here.machine.store.get(VolumeMountStatus, 'machined-EPHEMERAL')?.spec.target === '/var'
-const header = (index: number) => {
-  const device = hardware.open(`/dev/vda${index}`)
-  return readHeader(device.read, device.size)
-}
-
-async function until(here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 40_000
-  while (!(await holds())) {
-    if (performance.now() > end || here.ends.length > 0) throw new Error(`${what} does not come: ${problems(here).join('\n')}`)
-    await pause(5, never)
-  }
-}
-
-async function stop(here: SandboxNode): Promise<void> {
-  await here.machine.sequencer.run('shutdown', shutdown(here.machine, { force: true }))
-  expect(await ended(here)).toEqual(['shutdown'])
-}
+const header = (index: number) => headerOf(hardware, index)
 
 test('an installation seals a key for each volume', async () => {
   await serve()

@@ -1,22 +1,17 @@
 /** A machine that moved to another board: no key of its volumes works there, and its recovery key opens them. */
 import { afterAll, expect, test } from 'bun:test'
-import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { VolumeRecovery } from '../../../src/os/block/resources/volume-recovery.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { inMaintenance } from '../../../src/os/config/maintenance.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { shutdown } from '../../../src/os/lifecycle/stop.ts'
 import { MaintenanceServiceRequest } from '../../../src/os/runtime/resources/maintenance-service.ts'
 import type { Context } from '../../../src/rpc/server/method.ts'
-import { pause } from '../../../src/timing/pause.ts'
 import { decrypt } from '../../../src/wire/age/file.ts'
 import { newIdentity, parseIdentity, recipientOf } from '../../../src/wire/age/keys.ts'
-import { readHeader } from '../../../src/wire/luks2/header.ts'
-import { openSlot } from '../../../src/wire/luks2/key-slots.ts'
 import { newRecoveryKey } from '../../../src/wire/luks2/recovery-key.ts'
 import { Hardware } from './sandbox-hardware.ts'
 import { ended, machineConfig, startMachine } from './sandbox-machine.ts'
-import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { headerOf, opensSlot, ready, status, stop, until as untilWithin, volume } from './sandbox-volumes.ts'
 
 useSandbox()
 const hardware = new Hardware(true)
@@ -27,39 +22,21 @@ afterAll(() => {
 
 const [board, otherBoard] = ['3e2a4d50-71c9-4a55-9d4e-0b0f6a1c2d3e', '9d2f6a1c-0b7e-4c35-8d1e-5a3b7c9d1e2f']
 const uncounted = true
-const volume = (name: string, keys: string) =>
-  `---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ${name}\nencryption:\n  provider: luks2\n  keys: ${keys}\n`
 const configuration = `${machineConfig()}${volume('STATE', '[{ slot: 0, nodeID: {} }]')}${volume('EPHEMERAL', '[{ slot: 0, nodeID: {} }]')}`
 const identity = parseIdentity(newIdentity())
 
-const status = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeStatus, id)?.spec
+/** A longer limit: a locked machine tries every key again and again. */
+const until = (here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>) => untilWithin(here, what, holds, 90_000)
+
 const recovery = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeRecovery, id)?.spec
-const ready = (here: SandboxNode) => here.machine.store.get(VolumeMountStatus, 'machined-EPHEMERAL')?.spec.target === '/var'
-const header = (index: number) => {
-  const device = hardware.open(`/dev/vda${index}`)
-  return readHeader(device.read, device.size)
-}
-const opens = async (index: number, slot: number, passphrase: string) =>
-  (await openSlot((await header(index)).metadata, slot, Buffer.from(passphrase), hardware.open(`/dev/vda${index}`).read)) !== undefined
+const header = (index: number) => headerOf(hardware, index)
+const opens = (index: number, slot: number, passphrase: string) => opensSlot(hardware, index, slot, passphrase)
 
 /** Calls a method of the node's API. */
 async function call(here: SandboxNode, name: string, request: object): Promise<Record<string, unknown>> {
   const method = here.machine.methods.find(({ path }) => path === `ichor.v1.VolumeService/${name}`)
   const reply = (await method?.handle(request as never, {} as Context)) as { messages: Record<string, unknown>[] }
   return reply.messages[0] ?? {}
-}
-
-async function until(here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  const end = performance.now() + 90_000
-  while (!(await holds())) {
-    if (performance.now() > end || here.ends.length > 0) throw new Error(`${what} does not come: ${problems(here).join('\n')}`)
-    await pause(5, never)
-  }
-}
-
-async function stop(here: SandboxNode): Promise<void> {
-  await here.machine.sequencer.run('shutdown', shutdown(here.machine, { force: true }))
-  expect(await ended(here)).toEqual(['shutdown'])
 }
 
 let key = ''

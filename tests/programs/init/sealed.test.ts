@@ -1,36 +1,15 @@
 /** A machine whose volumes are sealed by its TPM: it opens them in the same image, not in another, and adapts to a changed machine. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import { PCRStatus } from '../../../src/os/hardware/resources/pcr-status.ts'
-import { shutdown } from '../../../src/os/lifecycle/stop.ts'
 import { SecurityState } from '../../../src/os/runtime/resources/security-state.ts'
-import { pause } from '../../../src/timing/pause.ts'
 import { imageOf, measureImage, newPcrKey, policyFiles } from '../../support/measured-image.ts'
 import { noSwtpm, type Swtpm, startSwtpm } from '../../support/swtpm.ts'
 import { Hardware } from './sandbox-hardware.ts'
 import { ended, machineConfig, startMachine } from './sandbox-machine.ts'
-import { never, problems, type SandboxNode, unexpected, useSandbox } from './sandbox-node.ts'
+import { unexpected, useSandbox } from './sandbox-node.ts'
+import { ready, status, stop, until, volume } from './sandbox-volumes.ts'
 
-const volume = (name: string, keys: string) =>
-  `---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ${name}\nencryption:\n  provider: luks2\n  keys: ${keys}\n`
 const configuration = `${machineConfig()}${volume('STATE', '[{ slot: 0, tpm: {} }, { slot: 3, static: { passphrase: spare } }]')}${volume('EPHEMERAL', '[{ slot: 1, tpm: { options: { pcrs: [] } }, lockToState: true }]')}`
-
-const status = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeStatus, id)?.spec
-const ready = (here: SandboxNode) => here.machine.store.get(VolumeMountStatus, 'machined-EPHEMERAL')?.spec.target === '/var'
-
-async function until(here: SandboxNode, what: string, holds: () => boolean): Promise<void> {
-  const end = performance.now() + 40_000
-  while (!holds()) {
-    if (performance.now() > end || here.ends.length > 0) throw new Error(`${what} does not come: ${problems(here).join('\n')}`)
-    await pause(5, never)
-  }
-}
-
-async function stop(here: SandboxNode): Promise<void> {
-  await here.machine.sequencer.run('shutdown', shutdown(here.machine, { force: true }))
-  expect(await ended(here)).toEqual(['shutdown'])
-}
 
 describe.skipIf(noSwtpm !== undefined)(noSwtpm ?? 'a machine with a TPM', () => {
   useSandbox()
