@@ -163,19 +163,19 @@ export class RemoteRegistry {
 
   async #fetch(host: RegistryHost, url: string, headers: Record<string, string>): Promise<Response> {
     const { signal, fetch: request = fetch } = this.#options
+    const stop = new AbortController()
+    const timer = setTimeout(() => stop.abort(new Error(`no answer within ${timeout / 1000} s`)), timeout)
     try {
-      const stop = new AbortController()
-      const timer = setTimeout(() => stop.abort(new Error(`no answer within ${timeout / 1000} s`)), timeout)
-      const response = await request(url, {
+      return await request(url, {
         headers,
         signal: AbortSignal.any([stop.signal, ...(signal ? [signal] : [])]),
         ...(host.tls && { tls: host.tls }),
       })
-      clearTimeout(timer)
-      return response
     } catch (error) {
       signal?.throwIfAborted()
       throw new RegistryError(`${new URL(host.url).host}: ${messageOf(error)}`, 'unreachable')
+    } finally {
+      clearTimeout(timer)
     }
   }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { RegistryError, RemoteRegistry } from '../../src/oci/remote-registry.ts'
 
 const content = Buffer.from('content of a layer')
@@ -52,3 +53,13 @@ test('a registry that stops sending times out', async () => {
   expect(error).toBeInstanceOf(RegistryError)
   expect(error.message).toContain('no data received within 0.02 s')
 })
+
+test('a registry that cannot be reached leaves nothing that keeps the program from ending', async () => {
+  const program = `
+    import { directHosts, RemoteRegistry } from '${join(import.meta.dir, '../../src/oci/remote-registry.ts')}'
+    const registry = new RemoteRegistry({ hosts: (domain) => directHosts(domain), fetch: () => Promise.reject(new Error('refused')) })
+    await registry.manifest({ domain: 'registry.test', repository: 'a', tag: 'b' }).catch(() => {})
+  `
+  const child = Bun.spawn([process.execPath, '-e', program], { stdout: 'ignore', stderr: 'ignore', timeout: 15_000 })
+  expect(await child.exited).toBe(0)
+}, 20_000)
