@@ -21,7 +21,7 @@ const values = (machine: Partial<VirtualMachine>, option: string) => {
 
 test('a machine without help of the hardware has every feature of the emulated processor', () => {
   expect(values({}, '-accel')).toEqual(['tcg,thread=multi'])
-  expect(values({}, '-cpu')).toEqual(['max'])
+  expect(values({}, '-cpu')).toEqual(['max,vendor=GenuineIntel,family=6,model=28,stepping=10'])
   expect(values({ accelerator: 'kvm' }, '-cpu')).toEqual(['host'])
 })
 
