@@ -1,5 +1,6 @@
 import { type Controller, defineController, exclusive, weak } from '../../../../cosi/controller.ts'
-import type { Kernel } from '../../../kernel.ts'
+import { mountId, VolumeMountStatus } from '../../../block/resources/volume-mount.ts'
+import type { Kernel, Mode } from '../../../kernel.ts'
 import { KubePrismConfig, KubePrismStatus } from '../../resources/kube-prism.ts'
 import { TcpBalancer, type Upstream } from '../../tcp-balancer.ts'
 
@@ -11,12 +12,14 @@ const holdTime = 8000
 const podsFolder = '/var/lib/kubelet/pods'
 
 /** KubePrism: a local endpoint of the Kubernetes API on every node, independent of any single API server. */
-export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' | 'list'> }): Controller {
+export function runKubePrism({ kernel, mode }: { kernel: { files: Pick<Kernel['files'], 'exists' | 'list'> }; mode?: Mode }): Controller {
+  const { files } = kernel
   let balancer: TcpBalancer | undefined
   let address = ''
   let wake = () => {}
   let checked = Number.NEGATIVE_INFINITY
   let answered = false
+  let isRecoveryKnown = false
   let reported: boolean | undefined
   const close = () => {
     balancer?.close()
@@ -24,22 +27,28 @@ export function runKubePrism({ files }: { files: Pick<Kernel['files'], 'exists' 
   }
   return defineController({
     name: 'k8s.KubePrismController',
-    inputs: { config: weak(KubePrismConfig, { id: 'k8s-loadbalancer-config' }) },
+    inputs: {
+      config: weak(KubePrismConfig, { id: 'k8s-loadbalancer-config' }),
+      disk: weak(VolumeMountStatus, { id: mountId('EPHEMERAL') }),
+    },
     outputs: { status: exclusive(KubePrismStatus) },
     start(outside) {
       wake = outside.wake
       outside.signal.addEventListener('abort', close)
     },
-    async reconcile({ config, status, log, wakeIn, clock }) {
+    async reconcile({ config, disk, status, log, wakeIn, clock }) {
       const given = config.get('k8s-loadbalancer-config')?.spec
       const wanted = given ? `${given.host}:${given.port}` : ''
       if (wanted !== address) close()
       address = wanted
       if (!given) return
-      if (!balancer) {
-        balancer = new TcpBalancer({ hostname: given.host, port: given.port, onHealth: () => wake() })
+      balancer ??= new TcpBalancer({ hostname: given.host, port: given.port, onHealth: () => wake() })
+      // Pods are looked for once: those of a first start appear while its clients still wait. On a machine of its own
+      // they are there to be seen only once the disk is mounted, which is later than this.
+      if (!isRecoveryKnown && (mode !== 'metal' || disk.get(mountId('EPHEMERAL')))) {
+        isRecoveryKnown = true
         // A kubelet with pods to recover requests its Node from the API before it starts any, the API server's among them.
-        answered = files.exists(podsFolder) && files.list(podsFolder).length > 0
+        answered ||= files.exists(podsFolder) && files.list(podsFolder).length > 0
       }
       balancer.setUpstreams(preferred(given.endpoints))
       if (!balancer.healthy || clock.elapsed() - checked >= calmPeriod) {
