@@ -17,6 +17,12 @@ import { OOMAction } from '../resources/oom-action.ts'
 /** The time between two samples, in milliseconds, where the configuration has none. */
 const usualInterval = 500
 
+/**
+ * Milliseconds after an action in which the usual condition is not evaluated: its averages still hold the pressure that the action
+ * ended, and the next to be killed would be innocent. A configuration's expression has `time_since_trigger` for this.
+ */
+const settlingTime = 60_000
+
 /** Actions that are kept. */
 const mostActions = 50
 
@@ -32,6 +38,8 @@ interface Settings {
   readonly interval: number
   readonly strictClasses: boolean
   readonly isShort: ReturnType<typeof oomTrigger>
+  /** Milliseconds without a question after an action. */
+  readonly settlingTime: number
   /** Whether that uses bytes. */
   readonly bytes: boolean
   readonly rank: ReturnType<typeof oomRanking>
@@ -65,6 +73,7 @@ class OomHandler {
   #root: string | undefined
   #last: Sample | undefined
   #triggeredAt: number | undefined
+  #killedAt = Number.NEGATIVE_INFINITY
   #count = 0
   #isReported = false
   #failing = ''
@@ -79,6 +88,7 @@ class OomHandler {
       interval: milliseconds(sampleInterval) || usualInterval,
       strictClasses: strictCgroupClassOrdering,
       isShort: oomTrigger(triggerExpression),
+      settlingTime: triggerExpression === undefined ? settlingTime : 0,
       bytes: usesBytes(triggerExpression),
       rank: oomRanking(cgroupRankingExpression),
     }
@@ -96,11 +106,11 @@ class OomHandler {
     const sample = takeSample(this.kernel.files, root, now, settings)
     const values = triggerValues(sample, before, triggeredAt)
     this.#last = sample
-    if (this.#isShort(settings, values, log)) {
+    if (now - this.#killedAt >= settings.settlingTime && this.#isShort(settings, values, log)) {
       this.#triggeredAt = now
       // What is reported about an action is complete.
       const all = settings.bytes ? sample : takeSample(this.kernel.files, root, now, { bytes: true })
-      this.#act(root, settings, triggerValues(all, before, triggeredAt), log)
+      if (this.#act(root, settings, triggerValues(all, before, triggeredAt), log)) this.#killedAt = now
     }
     return settings.interval
   }
@@ -127,21 +137,24 @@ class OomHandler {
     }
   }
 
-  #act(root: string, { rank, strictClasses }: Settings, values: TriggerValues, log: Logger): void {
+  /** Kills the group that ranks highest; returns whether one was killed. */
+  #act(root: string, { rank, strictClasses }: Settings, values: TriggerValues, log: Logger): boolean {
     const triggerContext = contextOf(values)
     try {
       const victim = victimOf(this.kernel.files, root, rank, strictClasses)
       if (!victim) {
         log.warn('memory is short, but no cgroup may be killed')
-        return
+        return false
       }
       const processes = killGroup(this.kernel, victim.path)
       log.warn('cgroup killed because memory is short', { cgroup: victim.path, score: victim.score, processes: processes.length })
       this.actions.set(String(this.#count++), { triggerContext, score: victim.score, processes })
       for (const id of [...this.actions.keys()].slice(0, -mostActions)) this.actions.delete(id)
+      return true
     } catch (error) {
       if (error instanceof CelError) this.#report(error, 'cgroupRankingExpression', log)
       else log.error('kill cgroup failed', { error })
+      return false
     }
   }
 

@@ -123,8 +123,19 @@ test('under pressure the best effort pod with most memory is killed, its process
   expect(at.messages()).toEqual(['cgroup killed because memory is short'])
 })
 
-test('the default waits ten seconds between two kills', async () => {
+test('after a kill the default gives the averages a minute to settle', async () => {
   using at = machine()
+  at.press(80)
+  await at.pass(59_000)
+  expect(at.actions().length).toBe(1)
+  await at.pass(2_000)
+  expect(at.actions().length).toBe(2)
+})
+
+test('an expression of the configuration alone decides when the next kill follows', async () => {
+  using at = machine({
+    config: oom('triggerExpression: memory_full_avg10 > 75.0 && time_since_trigger > duration("10s")\n'),
+  })
   at.press(80)
   await at.pass(9_000)
   expect(at.actions().length).toBe(1)
