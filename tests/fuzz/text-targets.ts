@@ -122,7 +122,7 @@ export const textTargets: Record<string, Target> = {
     [],
     (text) => [parseS3Page(text), parseS3Error(text)],
   ),
-  wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text, '/')),
+  wildcards: texts(['sd*', '**/a?'], [], (text) => matchesWildcard(text.slice(0, 256), text)),
   'references of images': texts(
     ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],
     ['ImageReferenceError'],

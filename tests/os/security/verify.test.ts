@@ -162,9 +162,10 @@ describe('an image', () => {
 
 test.each([
   ['registry.k8s.io/*', 'registry.k8s.io/pause', true],
-  ['registry.k8s.io/*', 'registry.k8s.io/coredns/coredns', false],
+  ['registry.k8s.io/*', 'registry.k8s.io/coredns/coredns', true],
   ['registry.k8s.io/**', 'registry.k8s.io/coredns/coredns', true],
-  ['docker.io/library/?ginx', 'docker.io/library/nginx', true],
+  ['*/pause', 'registry.k8s.io/pause', true],
+  ['docker.io/library/?ginx', 'docker.io/library/nginx', false],
   ['docker.io/library/nginx', 'docker.io/library/nginxx', false],
   ['a.b/c', 'aXb/c', false],
 ])('pattern %s and image %s', (imagePattern, name, fits) => {
