@@ -4,7 +4,7 @@ import type { ShareLimits } from '../../rpc/http2/holder.ts'
 import type { ServerTls } from '../../rpc/http2/listen.ts'
 import { type Server, servePlain, serveTls } from '../../rpc/server/server.ts'
 import type { HostPort } from '../../wire/host-port.ts'
-import { kmsMethods } from './methods.ts'
+import { kmsMethods, type Serves } from './methods.ts'
 
 /** A machine makes one call at a time; many machines may share an address. */
 const shares: ShareLimits = {
@@ -22,11 +22,13 @@ export interface KmsOptions {
   readonly key: Uint8Array
   /** Without it calls are in clear. */
   readonly tls?: ServerTls | undefined
+  /** Which machines are served; without it every one is. It may answer differently over time. */
+  readonly serves?: Serves | undefined
   readonly log: Logger
 }
 
 /** Serves the KMS at an address. Throws where it cannot listen. */
-export function serveKms(address: HostPort, { key, tls, log }: KmsOptions): Promise<Server> {
-  const serving = { methods: kmsMethods(key), store: new Store(), log, roles: () => new Set<never>(), shares, requestTime }
+export function serveKms(address: HostPort, { key, tls, serves, log }: KmsOptions): Promise<Server> {
+  const serving = { methods: kmsMethods(key, serves), store: new Store(), log, roles: () => new Set<never>(), shares, requestTime }
   return tls ? serveTls(address, tls, serving) : servePlain(address, serving)
 }

@@ -11,9 +11,16 @@ export interface KmsEndpoint {
   readonly plain: boolean
 }
 
-/** Parses the endpoint of a KMS key: `grpc://host:port` or `host:port`, which are without TLS, and `https://host`; path and query do not matter. Undefined when it is malformed. */
+/** Whether TLS is not used, by the scheme of an endpoint. */
+const schemes: Readonly<Record<string, boolean>> = { grpc: true, https: false }
+
+/**
+ * Parses the endpoint of a KMS key: `grpc://host:port` or `host:port`, which are without TLS, and `https://host`; path and query
+ * do not matter. Undefined when it is malformed or has another scheme.
+ */
 export function parseKmsEndpoint(text: string): KmsEndpoint | undefined {
   const [, scheme = 'grpc', authority = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#]*)/i.exec(text) ?? []
   const found = parseHostPort(authority, usualPort)
-  return found && found.port > 0 ? { address: formatHostPort(found.host, found.port), plain: scheme.toLowerCase() === 'grpc' } : undefined
+  const plain = Object.hasOwn(schemes, scheme.toLowerCase()) ? schemes[scheme.toLowerCase()] : undefined
+  return found && found.port > 0 && plain !== undefined ? { address: formatHostPort(found.host, found.port), plain } : undefined
 }

@@ -41,12 +41,23 @@ test.each([
   ['10.0.0.1', '10.0.0.1:443', true],
   ['https://kms.example', 'kms.example:443', false],
   ['https://[fd00::1]:4050/path?query', '[fd00::1]:4050', false],
-  ['dns://kms.example:1', 'kms.example:1', false],
+  ['HTTPS://kms.example:1', 'kms.example:1', false],
 ])('the endpoint %s is one', (text, address, plain) => {
   expect(parseKmsEndpoint(text)).toEqual({ address, plain })
 })
 
-test.each(['', 'grpc://', 'https://:443', 'a b:1', 'host:99999', 'host:0', 'user@host:1/'])('the endpoint "%s" is none', (text) => {
+test.each([
+  '',
+  'grpc://',
+  'https://:443',
+  'a b:1',
+  'host:99999',
+  'host:0',
+  'user@host:1/',
+  'dns://kms.example:1',
+  'http://kms.example:1',
+  'constructor://kms.example:1',
+])('the endpoint "%s" is none', (text) => {
   if (text.includes('@')) return expect(parseKmsEndpoint(text)?.address).not.toBe('host:1')
   expect(parseKmsEndpoint(text)).toBeUndefined()
 })

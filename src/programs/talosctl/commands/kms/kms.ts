@@ -22,6 +22,7 @@ export function kms(io: Io): Command {
     .option('--listen <address:port>', 'where to listen', '[::]:4050')
     .option('--tls-cert <file>', 'certificate in PEM')
     .option('--tls-key <file>', 'its private key in PEM')
+    .option('--machines <file>', 'serve only machines whose UUIDs are in this file, one a line; it is read again when it changes')
     .option('--plaintext', 'serve without TLS: the keys of the volumes cross the network in clear')
     .action((options: ServeOptions) => runServe(io, options))
   return group

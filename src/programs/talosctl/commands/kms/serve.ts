@@ -1,13 +1,15 @@
-import { readFile } from 'node:fs/promises'
-import { createLogger, formatEntry } from '../../../../cosi/log.ts'
-import { tlsKey as pemOf } from '../../../../pki/key.ts'
-import { codeOf } from '../../../../wire/errno.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { background } from '../../../../cosi/background.ts'
+import { createLogger, formatEntry, type Logger } from '../../../../cosi/log.ts'
+import type { Server } from '../../../../rpc/server/server.ts'
+import { pause } from '../../../../timing/pause.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
 import { formatHostPort, parseHostPort, parseIpPort } from '../../../../wire/host-port.ts'
 import { serveKms } from '../../../kms/server.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { readKeyFile } from '../../kms/key-file.ts'
+import { readMachines, readTls } from '../../kms/served-files.ts'
 
 /** Flags of `talosctl kms serve`. */
 export interface ServeOptions {
@@ -16,7 +18,11 @@ export interface ServeOptions {
   readonly tlsCert?: string
   readonly tlsKey?: string
   readonly plaintext?: boolean
+  readonly machines?: string
 }
+
+/** Milliseconds between two looks at the list of machines and the certificate. */
+const reloadInterval = 2_000
 
 /** Milliseconds for calls that run when the server ends. */
 const grace = 1_000
@@ -34,8 +40,9 @@ export async function runServe(io: Io, options: ServeOptions): Promise<void> {
 /** Starts the server. Throws UsageError. */
 export async function serveKeys(
   io: Pick<Io, 'stderr' | 'now'>,
-  { keyFile, listen, tlsCert, tlsKey, plaintext }: ServeOptions,
-): Promise<Awaited<ReturnType<typeof serveKms>>> {
+  { keyFile, listen, tlsCert, tlsKey, plaintext, machines }: ServeOptions,
+  interval = reloadInterval,
+): Promise<Pick<Server, 'port' | 'close'>> {
   const address = parseIpPort(listen) && parseHostPort(listen)
   if (!address) throw new UsageError(`--listen "${listen}" is no address and port: use for example 0.0.0.0:4050`)
   if (plaintext && (tlsCert || tlsKey)) throw new UsageError('--plaintext and a certificate exclude each other')
@@ -46,20 +53,53 @@ export async function serveKeys(
     {},
     () => io.now(),
   )
-  const tls = tlsCert && tlsKey ? { cert: await readPem(tlsCert), key: pemOf(await readPem(tlsKey)) } : undefined
+  let served = machines === undefined ? undefined : await readMachines(machines)
+  let tls = tlsCert && tlsKey ? await readTls(tlsCert, tlsKey) : undefined
+  const ended = new AbortController()
   try {
-    const server = await serveKms(address, { key, tls, log })
-    log.info('KMS serves', { address: formatHostPort(address.host, server.port), tls: tls !== undefined })
-    return server
+    const server = await serveKms(address, { key, tls, serves: (machine) => served?.has(machine) ?? true, log })
+    log.info('KMS serves', {
+      ...{ address: formatHostPort(address.host, server.port), tls: tls !== undefined },
+      machines: served?.size ?? 'all',
+    })
+    const reload = async () => {
+      if (machines !== undefined) {
+        const next = await readMachines(machines)
+        if (!isDeepStrictEqual(next, served)) log.info('machines reloaded', { machines: next.size })
+        served = next
+      }
+      if (!tlsCert || !tlsKey) return
+      const next = await readTls(tlsCert, tlsKey)
+      if (isDeepStrictEqual(next, tls)) return
+      await server.renew(next)
+      tls = next
+      log.info('certificate reloaded')
+    }
+    background(() => reloading(reload, log, { interval, signal: ended.signal }), log, 'reload ended')
+    return {
+      port: server.port,
+      close: (grace) => {
+        ended.abort()
+        return server.close(grace)
+      },
+    }
   } catch (error) {
     throw new UsageError(`serve on "${listen}": ${messageOf(error)}`)
   }
 }
 
-async function readPem(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    throw new UsageError(`read "${path}": ${codeOf(error)}`)
+/** Reads the files again and again. What cannot be used is logged once, and what was read before stays in force. */
+async function reloading(reload: () => Promise<void>, log: Logger, every: { interval: number; signal: AbortSignal }): Promise<void> {
+  let failure: string | undefined
+  for (;;) {
+    await pause(every.interval, every.signal)
+    if (every.signal.aborted) return
+    try {
+      await reload()
+      failure = undefined
+    } catch (error) {
+      if (messageOf(error) !== failure) log.error('reload failed, what was read before is used', { error: messageOf(error) })
+      failure = messageOf(error)
+    }
   }
 }
