@@ -1,5 +1,5 @@
 /** Key derivation of LUKS2: Argon2 (RFC 9106) for key slots, PBKDF2 (RFC 8018) for the digest of the volume key. */
-import * as nodeCrypto from 'node:crypto'
+import nodeCrypto from 'node:crypto'
 
 /** Cost of Argon2: passes, memory in KiB, lanes. */
 export interface Cost {
@@ -23,7 +23,7 @@ interface ArgonParameters {
 }
 
 // The runtime has it; its types do not yet. It runs on a thread of its own.
-const { argon2 } = nodeCrypto as unknown as {
+const runtime = nodeCrypto as unknown as {
   argon2(type: ArgonType, parameters: ArgonParameters, done: (error: Error | null, tag: Buffer) => void): void
 }
 
@@ -36,7 +36,7 @@ export function deriveKey(
   length: number,
 ): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
-  argon2(type, { message: passphrase, nonce: salt, parallelism: cpus, memory, passes: time, tagLength: length }, (error, tag) =>
+  runtime.argon2(type, { message: passphrase, nonce: salt, parallelism: cpus, memory, passes: time, tagLength: length }, (error, tag) =>
     error ? reject(error) : resolve(tag),
   )
   return promise

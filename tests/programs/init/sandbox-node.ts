@@ -12,6 +12,7 @@ import { start } from '../../../src/programs/init/start.ts'
 import { pause } from '../../../src/timing/pause.ts'
 import { withRetries } from '../../../src/timing/retry.ts'
 import { config } from '../../os/config/machine.ts'
+import { cheapKeys } from '../../support/cheap-keys.ts'
 import { shortenDelays } from '../../support/short-delays.ts'
 import { machineModules } from './sandbox-devices.ts'
 import type { Hardware } from './sandbox-hardware.ts'
@@ -39,6 +40,7 @@ export const changedConfiguration = config(
 /** The preamble of each file of tests with such nodes: a folder until its end, and a record of unhandled rejections. */
 export function useSandbox(): void {
   shortenDelays()
+  cheapKeys()
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'ichor-init-'))
     process.on('unhandledRejection', note)
