@@ -5,8 +5,8 @@ import nodeCrypto from 'node:crypto'
 type Argon2 = (type: string, parameters: { parallelism: number; memory: number; passes: number }, done: () => void) => void
 
 /**
- * Until the end of the file Argon2 takes one pass over the least memory it may have, whatever it is asked for: headers state the
- * usual cost, and open only here. That others open what it derives at full cost is shown in tests/wire/luks2.
+ * Until the end of the file Argon2 makes one pass in the least memory that it can have, at whatever cost it is called with: headers
+ * state the usual cost, and open only here. That others open what it derives at full cost is shown in tests/wire/luks2.
  */
 export function cheapKeys(): void {
   const runtime = nodeCrypto as unknown as { argon2: Argon2 }
