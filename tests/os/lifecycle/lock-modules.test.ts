@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { SystemError } from '../../../src/linux/system-error.ts'
 import { lockModules } from '../../../src/os/lifecycle/start/lock-modules.ts'
 import { applyKernelModules } from '../../../src/os/runtime/controllers/kernel-module.ts'
 import { KernelModuleSpec } from '../../../src/os/runtime/resources/kernel-module.ts'
@@ -11,7 +12,7 @@ function machine(hotPlug: string) {
   const recorded: string[] = []
   const sysctls = new Map([['kernel.modules_disabled', '0']])
   const texts: Record<string, string> = {
-    '/usr/lib/modules/6.1/modules.dep': 'kernel/usb.ko:\nkernel/uas.ko: kernel/usb.ko\nkernel/nbd.ko:\n',
+    '/usr/lib/modules/6.1/modules.dep': 'kernel/usb.ko:\nkernel/uas.ko: kernel/usb.ko\nkernel/nbd.ko:\nkernel/kvm-other.ko:\n',
     '/usr/lib/modules/6.1/modules.builtin': 'kernel/ext4.ko\n',
     '/usr/share/ichor/hot-plug-modules': hotPlug,
     '/proc/modules': 'uas 28672 0 - Live 0x0000000000000000\nusb 4096 1 uas, Live 0x0000000000000000\n',
@@ -25,6 +26,7 @@ function machine(hotPlug: string) {
     modules: {
       loadModule(path: string, parameters: readonly string[] = []) {
         if (sysctls.get('kernel.modules_disabled') === '1') throw new Error('finit_module: EPERM')
+        if (path.endsWith('/kvm-other.ko')) throw new SystemError('finit_module', 95)
         recorded.push([path.split('/').at(-1), ...parameters].join(' '))
         return true
       },
@@ -45,6 +47,20 @@ test('hot-plug modules and configured modules are loaded, then loading is locked
   await lockModules({ kernel, store }).run(context)
   expect(recorded).toEqual(['usb.ko', 'uas.ko quirks=none', 'nbd.ko max_part=8'])
   expect(sysctls.get('kernel.modules_disabled')).toBe('1')
+})
+
+test('a warning names modules that failed, but not those of the list whose hardware is absent', async () => {
+  const warnings = async (hotPlug: string, configured: string[]) => {
+    const { kernel, store } = machine(hotPlug)
+    for (const name of configured) store.put(KernelModuleSpec, name, { string: name, parameters: [] })
+    const logged: unknown[] = []
+    const log = { ...silent, warn: (_: string, fields?: Record<string, unknown>) => logged.push(fields?.modules) }
+    await lockModules({ kernel, store }).run({ ...context, log: log as never })
+    return logged
+  }
+  expect(await warnings('uas\nkvm-other\n', [])).toEqual([])
+  expect(await warnings('uas\nkvm-other\nno-such\n', [])).toEqual(['no-such'])
+  expect(await warnings('uas\n', ['kvm-other'])).toEqual(['kvm-other'])
 })
 
 test('a module configured later waits for the next boot, and this is logged', async () => {

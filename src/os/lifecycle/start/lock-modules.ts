@@ -1,4 +1,5 @@
 import type { Logger } from '../../../cosi/log.ts'
+import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
 import { lock, moduleLoader } from '../../runtime/public.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module.ts'
@@ -16,8 +17,10 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
   async run({ log, signal }) {
     const { kernel, store } = machine
     const wanted = hotPlugged(kernel, log)
-    for (const { spec } of store.list(KernelModuleSpec)) wanted.set(spec.string, spec.parameters ?? [])
+    const configured = store.list(KernelModuleSpec).map(({ spec }) => spec)
+    for (const { string, parameters = [] } of configured) wanted.set(string, parameters)
     const missing: string[] = []
+    const absent: string[] = []
     const load = loaderOf(kernel, log)
     for (const [name, parameters] of wanted) {
       // Loading blocks this thread; yield so that the API can answer in between.
@@ -26,13 +29,15 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
       try {
         load(name, parameters)
       } catch (error) {
-        missing.push(name)
+        // A module of the image's list finds nothing to drive on most machines: that of another maker's processor, for one.
+        const isExpected = failedWith(error, 'ENODEV', 'EOPNOTSUPP') && !configured.some(({ string }) => string === name)
+        ;(isExpected ? absent : missing).push(name)
         log.debug('load kernel module failed', { module: name, error })
       }
     }
     if (missing.length > 0) log.warn('load kernel modules failed', { modules: missing.join() })
     kernel.sysctl.setSysctl(lock, '1')
-    log.info('kernel module loading locked until reboot', { loaded: wanted.size - missing.length })
+    log.info('kernel module loading locked until reboot', { loaded: wanted.size - missing.length - absent.length })
   },
 })
 
