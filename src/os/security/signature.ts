@@ -58,9 +58,15 @@ export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Ar
   }
 }
 
-const signedText = v.object({ critical: v.object({ image: v.object({ 'docker-manifest-digest': v.string() }) }) })
+/** A payload of "simple signing": a signature of the same key for another purpose is none of the image. */
+const signedText = v.object({
+  critical: v.object({
+    image: v.object({ 'docker-manifest-digest': v.string() }),
+    type: v.literal('cosign container image signature'),
+  }),
+})
 
-/** The image that a signed payload names; empty when it names none. */
+/** The image that a signed payload names; empty when it is no payload of an image signature. */
 function digestOf(payload: Uint8Array): string {
   try {
     return v.parse(signedText, JSON.parse(Buffer.from(payload).toString())).critical.image['docker-manifest-digest']

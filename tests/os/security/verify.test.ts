@@ -38,12 +38,17 @@ const host = `127.0.0.1:${server.port}`
 
 /** Puts an image there, signed by these keys. */
 function image(repository: string, ...keys: { privateKey: KeyObject }[]): string {
+  return imageWith(repository, 'cosign container image signature', keys)
+}
+
+/** Puts an image there, whose signed payload is of this type. */
+function imageWith(repository: string, type: string, keys: readonly { privateKey: KeyObject }[]): string {
   const manifest = json({ schemaVersion: 2, for: repository })
   const digest = digestOf(manifest)
   const put = (path: string, text: string) => contents.set(`/v2/${repository}/${path}`, text)
   put('manifests/v1', manifest)
   put(`manifests/${digest}`, manifest)
-  const payload = json({ critical: { image: { 'docker-manifest-digest': digest }, type: 'cosign container image signature' } })
+  const payload = json({ critical: { image: { 'docker-manifest-digest': digest }, type } })
   put(`blobs/${digestOf(payload)}`, payload)
   const layers = keys.map(({ privateKey }) => ({
     mediaType: 'application/vnd.dev.cosign.simplesigning.v1+json',
@@ -126,6 +131,11 @@ describe('an image', () => {
     await expect(verify(`${host}/bad:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'PermissionDenied' })
   })
 
+  test('whose signature is made for another purpose is refused', async () => {
+    imageWith('purpose', 'a statement about an image', [ecdsa])
+    await expect(verify(`${host}/purpose:v1`, withKey(ecdsa))).rejects.toMatchObject({ status: 'PermissionDenied' })
+  })
+
   test('whose registry sends wrong digests is refused', async () => {
     const digest = image('lying', ecdsa)
     contents.set(`/v2/lying/manifests/${digest}`, json({ something: 'else' }))
@@ -165,6 +175,9 @@ test.each([
   ['registry.k8s.io/*', 'registry.k8s.io/coredns/coredns', true],
   ['registry.k8s.io/**', 'registry.k8s.io/coredns/coredns', true],
   ['*/pause', 'registry.k8s.io/pause', true],
+  ['docker.io/*', 'index.docker.io/library/nginx', true],
+  ['index.docker.io/*', 'docker.io/library/nginx', true],
+  ['docker.io/*', 'mirror.docker.io/library/nginx', false],
   ['docker.io/library/?ginx', 'docker.io/library/nginx', false],
   ['docker.io/library/nginx', 'docker.io/library/nginxx', false],
   ['a.b/c', 'aXb/c', false],

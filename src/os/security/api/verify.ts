@@ -71,9 +71,15 @@ function registryOf(
   const withTls = (host: RegistryHost): RegistryHost => {
     const given = tls[new URL(host.url).host]
     if (!given) return host
+    const { ca, clientIdentity } = given
+    const text = (base64: string) => Buffer.from(base64, 'base64').toString()
     return {
       ...host,
-      tls: { ...(given.ca && { ca: Buffer.from(given.ca, 'base64').toString() }), rejectUnauthorized: !given.insecureSkipVerify },
+      tls: {
+        ...(ca && { ca: text(ca) }),
+        ...(clientIdentity?.crt && { cert: text(clientIdentity.crt), key: text(clientIdentity.key) }),
+        rejectUnauthorized: !given.insecureSkipVerify,
+      },
     }
   }
   return new RemoteRegistry({
