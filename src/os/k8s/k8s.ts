@@ -89,7 +89,7 @@ export const k8s: Area = {
       observeEndpoints(machine.kernel),
       findKubePrismEndpoints,
       configKubePrism,
-      runKubePrism(machine),
+      runKubePrism(machine.kernel),
       renderManifests,
       loadExtraManifests(machine),
       applyAllManifests(machine),

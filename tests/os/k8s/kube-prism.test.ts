@@ -26,7 +26,7 @@ async function node(mode: Mode, pods: string[]) {
   runtimes.push(runtime)
   let isMounted = mode !== 'metal'
   const files = { exists: () => isMounted, list: () => (isMounted ? pods : []) }
-  runtime.register(runKubePrism({ kernel: { files }, mode }))
+  runtime.register(runKubePrism({ files, mode }))
   const [port, server] = [await freePort(), await freePort()]
   store.put(KubePrismConfig, 'k8s-loadbalancer-config', { host: '127.0.0.1', port, endpoints: [{ host: 'localhost', port: server }] })
   runtime.start()

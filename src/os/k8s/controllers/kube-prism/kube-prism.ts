@@ -12,8 +12,7 @@ const holdTime = 8000
 const podsFolder = '/var/lib/kubelet/pods'
 
 /** KubePrism: a local endpoint of the Kubernetes API on every node, independent of any single API server. */
-export function runKubePrism({ kernel, mode }: { kernel: { files: Pick<Kernel['files'], 'exists' | 'list'> }; mode?: Mode }): Controller {
-  const { files } = kernel
+export function runKubePrism({ files, mode }: { files: Pick<Kernel['files'], 'exists' | 'list'>; mode: Mode }): Controller {
   let balancer: TcpBalancer | undefined
   let address = ''
   let wake = () => {}
