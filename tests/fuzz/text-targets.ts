@@ -55,15 +55,16 @@ const affiliate = {
   machineType: 'worker',
 } as unknown as Parameters<typeof writeAffiliate>[1]
 
-/** A sealed record that does not begin as a plain one, which the target below seals by itself. */
+/** The first byte of an encoded record, that of its first field. A record that begins with it is sealed by the target below. */
+const plainRecord = 0x0a
+
+/** A sealed record that does not begin as a plain one. */
 function sealedAffiliate(): Buffer {
   for (;;) {
     const record = writeAffiliate(clusterKey, affiliate)
     if (record[0] !== plainRecord) return record
   }
 }
-/** The first byte of an encoded record: its first field, as a text. */
-const plainRecord = 0x0a
 
 const slot = { version: 'v1.13.100', rootHash: '0'.repeat(64), image: '0'.repeat(16) }
 
