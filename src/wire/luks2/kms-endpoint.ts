@@ -11,8 +11,11 @@ export interface KmsEndpoint {
   readonly plain: boolean
 }
 
-/** Whether TLS is not used, by the scheme of an endpoint. */
-const schemes: Readonly<Record<string, boolean>> = { grpc: true, https: false }
+/** Whether an endpoint of a scheme is without TLS. */
+const plainByScheme = new Map([
+  ['grpc', true],
+  ['https', false],
+])
 
 /**
  * Parses the endpoint of a KMS key: `grpc://host:port` or `host:port`, which are without TLS, and `https://host`; path and query
@@ -21,6 +24,6 @@ const schemes: Readonly<Record<string, boolean>> = { grpc: true, https: false }
 export function parseKmsEndpoint(text: string): KmsEndpoint | undefined {
   const [, scheme = 'grpc', authority = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?([^/?#]*)/i.exec(text) ?? []
   const found = parseHostPort(authority, usualPort)
-  const plain = Object.hasOwn(schemes, scheme.toLowerCase()) ? schemes[scheme.toLowerCase()] : undefined
+  const plain = plainByScheme.get(scheme.toLowerCase())
   return found && found.port > 0 && plain !== undefined ? { address: formatHostPort(found.host, found.port), plain } : undefined
 }
