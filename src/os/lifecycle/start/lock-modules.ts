@@ -20,7 +20,7 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
     const configured = store.list(KernelModuleSpec).map(({ spec }) => spec)
     for (const { string, parameters = [] } of configured) wanted.set(string, parameters)
     const missing: string[] = []
-    const absent: string[] = []
+    let loaded = 0
     const load = loaderOf(kernel, log)
     for (const [name, parameters] of wanted) {
       // Loading blocks this thread; yield so that the API can answer in between.
@@ -28,16 +28,17 @@ export const lockModules = (machine: Pick<Machine, 'kernel' | 'store'>): Task =>
       signal.throwIfAborted()
       try {
         load(name, parameters)
+        loaded++
       } catch (error) {
         // A module of the image's list finds nothing to drive on most machines: that of another maker's processor, for one.
         const isExpected = failedWith(error, 'ENODEV', 'EOPNOTSUPP') && !configured.some(({ string }) => string === name)
-        ;(isExpected ? absent : missing).push(name)
+        if (!isExpected) missing.push(name)
         log.debug('load kernel module failed', { module: name, error })
       }
     }
     if (missing.length > 0) log.warn('load kernel modules failed', { modules: missing.join() })
     kernel.sysctl.setSysctl(lock, '1')
-    log.info('kernel module loading locked until reboot', { loaded: wanted.size - missing.length - absent.length })
+    log.info('kernel module loading locked until reboot', { loaded })
   },
 })
 
