@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 
 const root = join(import.meta.dir, '..')
 
-/** The runners by name, in the order in which they run: what fails soonest comes first. */
+/** The runners by name, in the order in which they run: the test command, then those of long stories by their folders. */
 export function runners(): Map<string, string> {
   const folders = readdirSync(join(root, 'tests'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
   const long = folders

@@ -55,10 +55,12 @@ interface PodStatus {
   containerStatuses?: { restartCount: number; state: { terminated?: { exitCode: number; reason: string } } }[]
 }
 
+const statusOf = async (name: string) => (JSON.parse(await kubectl('get', 'pod', name, '--output', 'json')) as { status: PodStatus }).status
+
 /** Waits until a pod has failed, and returns its status. */
 const failed = (name: string) =>
   retried(`${name} fails`, async () => {
-    const { status } = JSON.parse(await kubectl('get', 'pod', name, '--output', 'json')) as { status: PodStatus }
+    const status = await statusOf(name)
     if (status.phase !== 'Failed') throw new Error(JSON.stringify(status))
     return status
   })
@@ -92,7 +94,7 @@ test(
         return await kubectl('exec', 'quota', '--', 'touch', '/data/go')
       } catch (error) {
         // When the order arrived and its answer did not, the pod is evicted by now.
-        if ((await kubectl('get', 'pod', 'quota', '--output', 'jsonpath={.status.phase}')) !== 'Failed') throw error
+        if ((await statusOf('quota')).phase !== 'Failed') throw error
         return 'evicted'
       }
     })
