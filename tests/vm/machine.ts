@@ -173,14 +173,14 @@ export class TestMachine {
     }
   }
 
-  /** Polls a condition until it holds; on timeout the error contains what it threw last. */
+  /** Polls until an answer is neither undefined nor false (an empty text is one); on timeout the error contains what was thrown last. */
   async until<T>(what: string, ask: () => Promise<T | undefined | false>, deadline: number): Promise<T> {
     const until = performance.now() + deadline
     for (let last: unknown; ; ) {
       const started = performance.now()
       try {
         const answer = await ask()
-        if (answer) return answer
+        if (answer !== undefined && answer !== false) return answer
         last = undefined
       } catch (error) {
         last = error

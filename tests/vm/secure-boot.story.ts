@@ -61,7 +61,7 @@ test(
       async () => {
         const { code, stdout, stderr } = await it.insecurely('get', 'securitystate', '-o', 'yaml')
         if (code !== 0) throw new Error(stderr)
-        return stdout
+        return stdout !== '' && stdout
       },
       10 * minutes,
     )
