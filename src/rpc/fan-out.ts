@@ -1,6 +1,13 @@
-/** Services of which apid sends one call to several nodes and merges their replies. */
-const services =
-  /^(machine\.MachineService|cluster\.ClusterService|inspect\.InspectService|storage\.StorageService|time\.TimeService|ichor\.v1\.\w+)\/\w+$/
+import { type MessageType, type MethodShape, messageType } from './schema.ts'
 
-/** Whether a call of this method, named as `machine.MachineService/Version`, may go to several nodes. */
-export const fansOut = (method: string): boolean => services.test(method)
+/**
+ * Whether apid may send a call of this method to several nodes and merge their replies: each reply, or each message of a
+ * stream of replies, then names its node in a `common.Metadata`.
+ */
+export function fansOut({ reply, serverStreams }: MethodShape): boolean {
+  if (serverStreams) return namesNode(reply)
+  const messages = reply.fields.find(({ id, repeated, isMessage }) => id === 1 && repeated && isMessage)
+  return messages !== undefined && namesNode(messageType(messages.type))
+}
+
+const namesNode = ({ fields }: MessageType): boolean => fields.some(({ id, type }) => id === 1 && type === 'common.Metadata')

@@ -23,7 +23,7 @@ import { forward } from './forward.ts'
 import type { Identity } from './identity.ts'
 import { apidShares, maxNodeStreams, maxStreams } from './limits.ts'
 import { anonymous, type Client, clientOf } from './roles.ts'
-import { callerOf, forwardedHeaders, type Reach, routeOf } from './routing.ts'
+import { callerOf, type FanOut, forwardedHeaders, type Reach, routeOf } from './routing.ts'
 import { localTimes, remoteTimes, type Upstream, Upstreams, type Way } from './upstream.ts'
 
 /** Addresses of the gateway and its upstreams. */
@@ -173,7 +173,7 @@ export class Gateway implements Reach {
     else if (route.kind === 'one') {
       if (headers[newConnection] !== undefined && client.roles.includes('os:admin')) this.#remotes.renew(route.target)
       forward(stream, forwardedHeaders(headers, client, true), this.#remoteOf(stream, client, route.target))
-    } else this.#fanOut(stream, headers, client, route.targets).catch((error) => endWith(stream, toRpcError(error)))
+    } else this.#fanOut(stream, headers, client, route).catch((error) => endWith(stream, toRpcError(error)))
   }
 
   #localOf({ share }: Stream): Upstream {
@@ -189,17 +189,9 @@ export class Gateway implements Reach {
     }
   }
 
-  async #fanOut(stream: Stream, headers: Headers, client: Client, targets: readonly string[]): Promise<void> {
+  async #fanOut(stream: Stream, headers: Headers, client: Client, { targets, shape }: FanOut): Promise<void> {
     // Each node costs as much as a call of its own.
     stream.weigh(targets.length - 1)
-    const { methodShape } = await import('../../rpc/schema.ts')
-    const path = String(headers[':path'])
-    let shape: ReturnType<typeof methodShape>
-    try {
-      shape = methodShape(path)
-    } catch {
-      throw new RpcError('Unimplemented', `unknown method ${path}`)
-    }
     // The same for all nodes: they may be large. Replies are cut into messages here, so they must come uncompressed.
     const sent = (remote: boolean) => ({ ...forwardedHeaders(headers, client, remote), 'grpc-accept-encoding': 'identity' })
     const [local, remote] = [sent(false), sent(true)]

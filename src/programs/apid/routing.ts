@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { systemClock } from '../../cosi/clock.ts'
 import { callerAddress, callerAuthority, callerIdentity, callerName, connectionAge, newConnection } from '../../rpc/caller-metadata.ts'
 import { fansOut } from '../../rpc/fan-out.ts'
+import { type MethodShape, methodShape } from '../../rpc/schema.ts'
 import { RpcError } from '../../rpc/status.ts'
 import { unbracketed } from '../../wire/host-port.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
@@ -11,10 +12,14 @@ import { allRoles } from '../../wire/x509/roles.ts'
 import type { Client } from './roles.ts'
 
 /** This node, one node, or several whose replies become one. */
-export type Route =
-  | { readonly kind: 'local' }
-  | { readonly kind: 'one'; readonly target: string }
-  | { readonly kind: 'many'; readonly targets: readonly string[] }
+export type Route = { readonly kind: 'local' } | { readonly kind: 'one'; readonly target: string } | FanOut
+
+/** A call that goes to several nodes. */
+export interface FanOut {
+  readonly kind: 'many'
+  readonly targets: readonly string[]
+  readonly shape: MethodShape
+}
 
 /** What this apid may do for its callers. */
 export interface Reach {
@@ -32,18 +37,26 @@ export function routeOf(headers: Headers, reach: Reach): Route {
   const many = values(headers.nodes)
   if (many.length > 0) {
     const path = String(headers[':path'])
-    if (!path.startsWith('/') || !fansOut(path.slice(1)))
-      throw new RpcError('InvalidArgument', `method ${path} takes one node: send "node" metadata instead of "nodes"`)
+    const shape = shapeOf(path)
+    if (!fansOut(shape)) throw new RpcError('InvalidArgument', `method ${path} takes one node: send "node" metadata instead of "nodes"`)
     if (many.length > maxTargets)
       throw new RpcError('InvalidArgument', `${many.length} nodes are too many for one call: at most ${maxTargets}`)
     for (const target of many) check(target, reach)
-    return { kind: 'many', targets: many }
+    return { kind: 'many', targets: many, shape }
   }
   const [target, ...others] = values(headers.node)
   if (target === undefined) return { kind: 'local' }
   if (others.length > 0) throw new RpcError('InvalidArgument', '"node" metadata must hold exactly one node')
   check(target, reach)
   return reach.isOwn(target) ? { kind: 'local' } : { kind: 'one', target }
+}
+
+function shapeOf(path: string): MethodShape {
+  try {
+    return methodShape(path)
+  } catch {
+    throw new RpcError('Unimplemented', `unknown method ${path}`)
+  }
 }
 
 function check(target: string, reach: Reach): void {

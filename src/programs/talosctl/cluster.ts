@@ -7,6 +7,7 @@ import type { Channel } from '../../rpc/client/channel.ts'
 import { fansOut } from '../../rpc/fan-out.ts'
 import type { Methods } from '../../rpc/messages.ts'
 import type { Metadata } from '../../rpc/metadata.ts'
+import { methodShape } from '../../rpc/schema.ts'
 import type { Init } from '../../rpc/server/method.ts'
 import { ConnectError, RpcError } from '../../rpc/status.ts'
 import { dialAddress, endpointOf, reachable } from './endpoint.ts'
@@ -214,7 +215,7 @@ export class Cluster {
     const { nodes, cluster } = await this.target()
     const metadata: Record<string, readonly string[]> = cluster ? { cluster: [cluster] } : {}
     if (node) metadata.node = [node]
-    else if (nodes.length > 0 && fansOut(path)) metadata.nodes = nodes
+    else if (nodes.length > 0 && fansOut(methodShape(path))) metadata.nodes = nodes
     else if (nodes.length === 1) metadata.node = nodes
     else if (nodes.length > 1)
       throw new UsageError(`${path} supports one node at a time: name one with --nodes, there are ${nodes.join(', ')}`)
