@@ -366,7 +366,7 @@ describe('files', () => {
   })
 
   test('are named in kebab-case after what they hold', () => {
-    const well = /^[a-z0-9]+(-[a-z0-9]+)*(\.(test|story))?(\.d)?\.ts$/
+    const well = /^[a-z0-9]+(-[a-z0-9]+)*(\.(test|sandbox|story))?(\.d)?\.ts$/
     expect(all.filter((path) => !well.test(basename(path)))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
 /**
- * The test command: type check, lint, the unit suite, then the stories on real clusters. Every step runs, also after a
+ * The test command: type check, lint, the unit suite, machines in a sandbox, then the stories on real clusters. Every step runs, also after a
  * failed one; the last line is the total. Only the runtime is required: the dependencies are installed here.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -105,6 +105,7 @@ for (const folder of ['linux', 'network']) if (asRoot) await check(`judges of ${
 // Property tests run with all iterations here, and with a tenth of them in `bun run unit` (tests/support/runs.ts).
 process.env.FUZZ_RUNS ??= '100'
 await suite('unit', [], 'tests/unit.ts')
+await suite('machines in a sandbox', [], 'tests/sandbox.ts')
 
 // The official client against our API: needs Go, but neither root nor a cluster.
 if (Bun.which('go')) for (const file of stories('interop')) await suite(file, [file, '--timeout', '900000'])

@@ -23,7 +23,7 @@ const elsewhere = new Set([
   'conformance kubernetes', // tests/conformance/smoke.story.ts
   'kms new-key', // tests/programs/talosctl/commands/kms/serve.test.ts
   'kms serve', // tests/interop/kms.story.ts
-  'volumes recovery-key', // tests/programs/talosctl/commands/disk/volumes.test.ts, tests/programs/init/recovery.test.ts
+  'volumes recovery-key', // tests/programs/talosctl/commands/disk/volumes.test.ts, tests/programs/init/recovery.sandbox.ts
   'volumes unlock',
   'rotate-ca', // tests/cluster/trust.story.ts
   'rotate service-account-key', // tests/rotation/keys.story.ts
