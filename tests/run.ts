@@ -132,6 +132,11 @@ else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
     for (const folder of imageFolders)
       if (await check(`programs for stories of cluster/${folder}`, [process.execPath, `tests/cluster/${folder}/prepare.ts`]))
         for (const file of stories(`cluster/${folder}`)) await suite(file, [file, '--timeout', '900000'])
+  if (
+    (await check('browser', [process.execPath, 'tests/site/prepare.ts'])) &&
+    (await check('documentation site', [process.execPath, 'docs/site/build.ts']))
+  )
+    for (const file of stories('site')) await suite(file, [file, '--timeout', '300000'])
   // The programs of the suite take minutes to compile, so all that is known sooner comes first.
   if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))
     for (const file of conformance) await suite(file, [file, '--timeout', '900000'])

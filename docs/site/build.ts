@@ -7,6 +7,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { Glob } from 'bun'
 import { build } from 'vitepress'
 import { made } from '../generate.ts'
 import { addressOf, pages, repository } from './pages.ts'
@@ -29,6 +30,9 @@ export async function buildSite(base = '/'): Promise<void> {
   cpSync(join(configured, 'index.md'), join(source, 'index.md'))
   cpSync(join(configured, 'public'), join(source, 'public'), { recursive: true })
   for (const file of pages) write(`${addressOf(file)}.md`, readFileSync(join(repository, file), 'utf8'))
+  // Files that pages link to: manifests, rules, dashboards.
+  for (const file of new Glob('*/*.{json,yaml}').scanSync(join(repository, 'docs')))
+    write(join('public', file), readFileSync(join(repository, 'docs', file), 'utf8'))
   // The reference is as the declarations are now, whatever was checked in; its schema is a file for editors.
   for (const [name, content] of Object.entries(await made())) write(join(name.endsWith('.md') ? '' : 'public', 'reference', name), content)
   await build(source, { base, outDir: output })
