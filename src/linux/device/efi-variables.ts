@@ -1,5 +1,5 @@
 /** Firmware variables (Documentation/filesystems/efivarfs.rst): four bytes of attributes, then the value. */
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { failedWith } from '../../wire/errno.ts'
 import { ioctl } from '../ioctl.ts'
 import { translated } from '../system-error.ts'
@@ -36,6 +36,14 @@ export function writeEfiVariable(name: string, vendor: string, value: Uint8Array
   bytes.set(value, 4)
   if (readEfiVariable(name, vendor)) makeMutable(path)
   translated('write', path, () => writeFileSync(path, bytes))
+}
+
+/** Removes a variable, if it exists. */
+export function removeEfiVariable(name: string, vendor: string): void {
+  const path = `${folder}/${name}-${vendor}`
+  if (!readEfiVariable(name, vendor)) return
+  makeMutable(path)
+  translated('remove', path, () => unlinkSync(path))
 }
 
 /** The kernel marks variables immutable against accidental removal. */

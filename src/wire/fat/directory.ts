@@ -3,6 +3,8 @@ import { DecodeError } from '../decode-error.ts'
 
 /** Size of one slot of a directory in bytes. */
 export const slotSize = 32
+/** Limit of clusters per directory: larger ones were not written here. */
+export const directoryLimit = 256
 
 /** An entry of a directory. */
 export interface DirectoryEntry {
@@ -115,8 +117,14 @@ export function shortSlot(slot: Uint8Array, short: string, directory: boolean, c
   entry[11] = directory ? attribute.directory : attribute.archive
   entry.writeUInt16LE(0x21, 16) // 1 January 1980, so that equal content gives equal bytes
   entry.writeUInt16LE(0x21, 18)
-  entry.writeUInt16LE(cluster >>> 16, 20)
   entry.writeUInt16LE(0x21, 24)
+  pointSlot(slot, cluster, size)
+}
+
+/** Has the slot of a short name refer to other contents. */
+export function pointSlot(slot: Uint8Array, cluster: number, size: number): void {
+  const entry = Buffer.from(slot.buffer, slot.byteOffset, slotSize)
+  entry.writeUInt16LE(cluster >>> 16, 20)
   entry.writeUInt16LE(cluster & 0xffff, 26)
   entry.writeUInt32LE(size, 28)
 }

@@ -42,3 +42,24 @@ export async function fillClusters(
   if (written !== size) throw new RangeError(`file "${path}" has ${written} bytes, not ${size}`)
   await put(true)
 }
+
+/** Changes the start of what clusters hold, sector by sector, where it differs. */
+export async function changeClusters(
+  device: BlockAccess,
+  geometry: Geometry,
+  clusters: readonly number[],
+  bytes: Uint8Array,
+): Promise<void> {
+  const unit = clusterSize(geometry)
+  const { sectorSize } = geometry
+  for (let at = 0; at < bytes.length; at += sectorSize) {
+    const offset = clusterOffset(geometry, clusters[Math.floor(at / unit)] ?? 0) + (at % unit)
+    const part = bytes.subarray(at, at + sectorSize)
+    const old = await device.read(offset, sectorSize)
+    if (Buffer.compare(old.subarray(0, part.length), part) === 0) continue
+    const sector = Uint8Array.from(old)
+    sector.set(part)
+    await device.write(offset, sector)
+    await device.flush()
+  }
+}

@@ -10,20 +10,20 @@ import { ClusterTable, runs } from './cluster-table.ts'
 import {
   type DirectoryEntry,
   deletedSlots,
+  directoryLimit,
   encodeEntry,
   type NewEntry,
   parseDirectory,
+  pointSlot,
   roomFor,
   sameSector,
   shortSlot,
   slotSize,
 } from './directory.ts'
 import { FatError } from './fat-error.ts'
-import { fillClusters } from './fill-clusters.ts'
+import { changeClusters, fillClusters } from './fill-clusters.ts'
 import { chunk, clusterOffset, clusterSize, type Geometry, headerSize, parseBootSector } from './geometry.ts'
-
-/** Limit of clusters per directory: larger ones were not written here. */
-const directoryLimit = 256
+import { namedClusters } from './named-clusters.ts'
 
 /** An open file system. One writer at a time. */
 export class FatVolume {
@@ -43,7 +43,7 @@ export class FatVolume {
   static async open(device: BlockAccess): Promise<FatVolume> {
     const geometry = parseBootSector(await device.read(0, headerSize), device.size)
     const volume = new FatVolume(device, geometry, await ClusterTable.read(device, geometry))
-    await volume.#reclaim()
+    volume.#table.retain(await namedClusters(volume.#table, geometry, (cluster) => volume.#readChain(cluster, directoryLimit)))
     return volume
   }
 
@@ -93,21 +93,51 @@ export class FatVolume {
   }
 
   /** Writes a new file of exactly `size` bytes. Throws FatError when it exists or there is no space; then nothing has changed. */
-  async create(path: string, content: Content, size = content instanceof Uint8Array ? content.length : -1): Promise<void> {
-    if (size < 0 || size > 0xffffffff) throw new RangeError(`file "${path}": a size of ${size} bytes`)
+  async create(path: string, content: Content, size = sizeOf(content)): Promise<void> {
     const { parent, name } = await this.#place(path)
+    await this.#store(path, { content, size }, (cluster) => this.#add(parent, { name, directory: false, cluster, size }))
+  }
+
+  /** Writes a file that takes the place of the one of that name, if there is one, by the write of one sector. */
+  async replace(path: string, content: Content, size = sizeOf(content)): Promise<void> {
+    const found = await this.#find(path)
+    if (!found) return this.create(path, content, size)
+    const { cluster, slot, slots } = await this.#file(path)
+    const first = await this.#store(path, { content, size })
+    // The name's last slot is the short one, with the first cluster and the size.
+    const offset = this.#slotOffset(this.#table.chain(found.parent, directoryLimit), slot + slots - 1)
+    await this.#patch(offset, (sector, at) => pointSlot(sector.subarray(at, at + slotSize), first, size))
+    await this.#device.flush()
+    await this.#free(cluster)
+  }
+
+  /** Writes contents into free clusters and has `name` enter them in a directory. Returns the first cluster, 0 for an empty file. */
+  async #store(
+    path: string,
+    { content, size }: { content: Content; size: number },
+    name: (cluster: number) => Promise<void> = async () => {},
+  ): Promise<number> {
+    if (size < 0 || size > 0xffffffff) throw new RangeError(`file "${path}": a size of ${size} bytes`)
     const clusters = this.#table.allocate(Math.ceil(size / clusterSize(this.geometry)), path)
+    const [first = 0] = clusters
     try {
       await fillClusters(this.#device, this.geometry, clusters, { content, size, path })
       await this.#device.flush()
       this.#table.link(clusters)
       await this.#table.write()
-      await this.#add(parent, { name, directory: false, cluster: clusters[0] ?? 0, size })
+      await name(first)
     } catch (error) {
       for (const cluster of clusters) this.#table.set(cluster, 0)
       await this.#table.write().catch(() => {}) // the first error is the one to report
       throw error
     }
+    return first
+  }
+
+  /** Frees the clusters of a file that no directory names any more. */
+  async #free(first: number): Promise<void> {
+    if (first >= 2) for (const cluster of this.#table.chain(first, this.geometry.clusters)) this.#table.set(cluster, 0)
+    await this.#table.write()
   }
 
   /** Creates a directory and its parents. */
@@ -137,27 +167,14 @@ export class FatVolume {
       }
     }
     await this.#device.flush()
-    if (entry.cluster >= 2) for (const cluster of this.#table.chain(entry.cluster, this.geometry.clusters)) this.#table.set(cluster, 0)
-    await this.#table.write()
+    await this.#free(entry.cluster)
   }
 
   /** Overwrites the start of a file without changing its length; writes only sectors that differ. */
   async overwrite(path: string, bytes: Uint8Array): Promise<void> {
     const { cluster, size } = await this.#file(path)
     if (bytes.length > size) throw new FatError('kind', `file "${path}" has ${size} bytes, not ${bytes.length}`)
-    const clusters = this.#table.chain(cluster, this.geometry.clusters)
-    const unit = clusterSize(this.geometry)
-    const { sectorSize } = this.geometry
-    for (let at = 0; at < bytes.length; at += sectorSize) {
-      const offset = clusterOffset(this.geometry, clusters[Math.floor(at / unit)] ?? 0) + (at % unit)
-      const part = bytes.subarray(at, at + sectorSize)
-      const old = await this.#device.read(offset, sectorSize)
-      if (Buffer.compare(old.subarray(0, part.length), part) === 0) continue
-      const sector = Uint8Array.from(old)
-      sector.set(part)
-      await this.#device.write(offset, sector)
-      await this.#device.flush()
-    }
+    await changeClusters(this.#device, this.geometry, this.#table.chain(cluster, this.geometry.clusters), bytes)
   }
 
   async #file(path: string): Promise<DirectoryEntry> {
@@ -272,22 +289,9 @@ export class FatVolume {
     )
     return Buffer.concat(await Promise.all(parts))
   }
-
-  /** Frees, in memory, clusters that no directory references. */
-  async #reclaim(): Promise<void> {
-    const named = new Uint8Array(this.geometry.clusters + 2)
-    const waiting = [this.geometry.rootCluster]
-    for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
-      if (named[directory]) throw new DecodeError('FAT32 table', directory, 'two directories share a cluster')
-      for (const cluster of this.#table.chain(directory, directoryLimit)) named[cluster] = 1
-      for (const entry of parseDirectory(await this.#readChain(directory, directoryLimit))) {
-        if (entry.directory) waiting.push(entry.cluster)
-        else if (entry.cluster >= 2) for (const cluster of this.#table.chain(entry.cluster, this.geometry.clusters)) named[cluster] = 1
-      }
-    }
-    this.#table.retain(named)
-  }
 }
+
+const sizeOf = (content: Content): number => (content instanceof Uint8Array ? content.length : -1)
 
 function partsOf(path: string): string[] {
   return path.split('/').filter((part) => part !== '')

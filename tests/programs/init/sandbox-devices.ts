@@ -69,6 +69,7 @@ function firmwareOf({ uefi, firmware }: Hardware): Module {
     efiVariables: () => [...firmware.keys()],
     readEfiVariable: (name: string) => firmware.get(name),
     writeEfiVariable: (name: string, _: string, value: Uint8Array) => firmware.set(name, value),
+    removeEfiVariable: (name: string) => firmware.delete(name),
   }
 }
 

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { writeFirmwareEntry } from '../../../src/os/lifecycle/install/boot-entry.ts'
 import { bootOptionName, bootOptionTitle, formatBootOption, formatBootOrder, parseBootOrder } from '../../../src/wire/efi/boot-option.ts'
 
 const partition = { index: 1, uuid: '6f0ba7ce-2a49-4e5c-9a36-0c2b8c8ac0de', firstSector: 2048, sectors: 4_302_848 }
@@ -22,22 +21,4 @@ test('orders and names round-trip', () => {
   expect(bootOptionName(0xabc)).toBe('Boot0ABC')
   expect(() => parseBootOrder(new Uint8Array(3))).toThrow('an odd number')
   expect(() => bootOptionTitle(Buffer.from('01000000', 'hex'))).toThrow('does not end')
-})
-
-test('the system is first, and has one option however often it is installed', () => {
-  const held = new Map<string, Uint8Array>([
-    ['Boot0000', formatBootOption({ ...option, title: 'Another' })],
-    ['Boot0001', Uint8Array.of(1)],
-    ['BootOrder', formatBootOrder([1, 0])],
-  ])
-  const firmware = {
-    efiVariables: () => [...held.keys()],
-    readEfiVariable: (name: string) => held.get(name),
-    writeEfiVariable: (name: string, _: string, value: Uint8Array) => void held.set(name, value),
-  }
-  const efi = { label: 'EFI', index: 1, device: '/dev/vda1', offset: 1 << 20, size: 2101 * 2 ** 20, uuid: partition.uuid }
-  for (let again = 0; again < 2; again++) {
-    expect(writeFirmwareEntry(firmware, efi, 512)).toBe('Boot0002')
-    expect(parseBootOrder(held.get('BootOrder')!)).toEqual([2, 1, 0])
-  }
 })

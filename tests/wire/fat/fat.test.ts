@@ -9,6 +9,7 @@ import { parseBootSector } from '../../../src/wire/fat/geometry.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
 import { type MemoryDisk, memoryDisk } from '../../support/memory-disk.ts'
 import { runs } from '../../support/runs.ts'
+import { everyCut } from './power-cut.ts'
 
 const megabytes = 1 << 20
 
@@ -132,16 +133,39 @@ test('bytes are changed in place, only where they differ', async () => {
   expect(text(await volume.read('/env'))).toBe('#'.repeat(512) + 'x'.repeat(512))
 })
 
-test('any sequence of creating and removing agrees with a map', async () => {
+test('a replaced file is the old or the new one after any power cut', async () => {
+  const { disk, volume } = await fresh()
+  const [old, next] = [Buffer.alloc(3000, 1), Buffer.alloc(70_000, 2)]
+  await volume.create('/a-long-name.conf', old)
+  const free = volume.free
+  const before = disk.copy()
+  const from = disk.writes.length
+  await volume.replace('/a-long-name.conf', next)
+  const seen = new Set<number>()
+  await everyCut(before, disk.writes.slice(from), async (cut) => {
+    const found = await (await FatVolume.open(cut)).read('/a-long-name.conf')
+    expect([old, next].some((each) => each.equals(found))).toBe(true)
+    seen.add(found.length)
+  })
+  expect(seen).toEqual(new Set([old.length, next.length]))
+  await volume.replace('/a-long-name.conf', old)
+  expect(volume.free).toBe(free)
+  expect(judged(disk)).toBe('')
+})
+
+test('any sequence of creating, replacing and removing agrees with a map', async () => {
   const name = fc.constantFrom('A.TXT', 'a-long-name.conf', 'ichor-000001-a+3.conf', 'ichor-000002-b+2-1.conf', 'NOTE', 'x.efi')
-  const step = fc.record({ name, size: fc.integer({ min: 0, max: 3000 }), remove: fc.boolean() })
+  const step = fc.record({ name, size: fc.integer({ min: 0, max: 3000 }), how: fc.constantFrom('create', 'replace', 'remove') })
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const { disk, volume } = await fresh()
       await volume.mkdirAll('/d')
       const model = new Map<string, number>()
-      for (const { name, size, remove } of steps) {
-        if (remove || model.has(name)) {
+      for (const { name, size, how } of steps) {
+        if (how === 'replace') {
+          await volume.replace(`/d/${name}`, Buffer.alloc(size, size))
+          model.set(name, size)
+        } else if (how === 'remove' || model.has(name)) {
           await volume.remove(`/d/${name}`)
           model.delete(name)
         } else {

@@ -25,11 +25,12 @@ import { findRelease, isOwnRelease, releaseOfMedium } from '../release/find-rele
 import { filesFor, type Release, ReleaseError, ReleaseUnavailable, slotRelease, verifyFiles } from '../release/release.ts'
 import type { TaskContext } from '../sequencer.ts'
 import { isInstalled, startSource } from '../slots/boot-disk.ts'
+import { bootAlways } from '../slots/firmware.ts'
 import { Grub } from '../slots/grub.ts'
 import { grubBlocks } from '../slots/grub-core.ts'
+import { firmwarePath, loaderFile } from '../slots/loader-renewal.ts'
 import { SystemdBoot } from '../slots/systemd-boot.ts'
 import type { Writing } from '../system-changes.ts'
-import { writeFirmwareEntry } from './boot-entry.ts'
 import { installPartitions, ownParameters, unfinished } from './layout.ts'
 import { type InstallPlan, type InstallSettings, planInstall } from './plan.ts'
 
@@ -139,7 +140,7 @@ async function installing(
 /** Optional: without a boot option the firmware still finds the boot loader at its default path. */
 function registerWithFirmware({ kernel, log }: Installing, efi: LaidOut, sectorSize: number): void {
   try {
-    log.info('boot option written', { option: writeFirmwareEntry(kernel.efi, efi, sectorSize) })
+    log.info('boot option written', { option: bootAlways(kernel.efi, efi, sectorSize, firmwarePath(loaderFile)) })
   } catch (error) {
     log.warn('write boot option failed, relying on the default boot path', { error })
   }

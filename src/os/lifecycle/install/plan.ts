@@ -13,6 +13,7 @@ import {
 } from '../../block/public.ts'
 import { Disk } from '../../block/resources/disk.ts'
 import type { Kernel } from '../../kernel.ts'
+import { firmwareOf } from '../slots/firmware.ts'
 import { type Firmware, installPartitions, leastDisk, unfinished } from './layout.ts'
 
 /** The disk settings of `machine.install`. */
@@ -36,11 +37,6 @@ export interface InstallPlan {
 type PlanDependencies = {
   readonly kernel: { readonly block: Pick<Kernel['block'], 'openDevice'>; readonly files: Pick<Kernel['files'], 'exists'> }
 } & Pick<Machine, 'store'>
-
-/** The firmware this machine was booted by. */
-export function firmwareOf({ kernel: { files } }: { kernel: { files: Pick<Kernel['files'], 'exists'> } }): Firmware {
-  return files.exists('/sys/firmware/efi') ? 'uefi' : 'bios'
-}
 
 /** Virtual devices of the running system. */
 const ownDevices = /^(loop|dm-|zram|ram)\d/

@@ -3,11 +3,13 @@
 import type { StoreView } from '../../../supervise/definition.ts'
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
+import type { LaidOut } from '../../block/layout.ts'
 import { known, laidOut, readDiskTable } from '../../block/public.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { SystemChanges } from '../system-changes.ts'
 import { slotOfEntryId } from './boot-entry.ts'
+import { type FirmwareVariables, firmwareOf, loaderVendor, SingleStart } from './firmware.ts'
 import { Grub } from './grub.ts'
 import { type BootLoader, type BootState, type Slot, SlotError } from './slot.ts'
 import { SystemdBoot } from './systemd-boot.ts'
@@ -16,6 +18,7 @@ import { SystemdBoot } from './systemd-boot.ts'
 export interface BootDiskDependencies {
   readonly kernel: {
     readonly block: Pick<Kernel['block'], 'openDevice'>
+    readonly efi: FirmwareVariables
     readonly files: Pick<Kernel['files'], 'readTextIfThere' | 'read' | 'exists'>
   }
   readonly store: Pick<StoreView, 'get'>
@@ -48,7 +51,7 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   if (!disk) throw new SlotError('this machine runs from a medium: it is not installed, install it first')
   const { block } = deps.kernel
   const whole = await block.openDevice(disk)
-  let partition: { label: string; device: string } | undefined
+  let partition: LaidOut | undefined
   try {
     const table = await readDiskTable(whole)
     const found = table ? table.partitions.map((each) => laidOut(disk, table, each)) : []
@@ -60,15 +63,13 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   const device = await block.openDevice(partition.device, { ...known, write: true })
   try {
     const volume = await FatVolume.open(device)
-    const loader = partition.label === 'BOOT' ? new Grub(volume) : new SystemdBoot(volume)
+    const firmware = firmwareOf(deps) === 'uefi' ? new SingleStart(deps.kernel.efi, partition, device.sectorSize) : undefined
+    const loader = partition.label === 'BOOT' ? new Grub(volume) : new SystemdBoot(volume, firmware)
     return await work(loader, runningSlot(deps, await loader.state()))
   } finally {
     await device.close()
   }
 }
-
-/** Vendor GUID of the Boot Loader Interface variables. */
-const loaderVendor = '4a67b082-0a4c-41cf-b6c7-440b29bb8c4f'
 
 /** The slot this machine was booted from: by kernel parameter, by systemd-boot's variable, or by the hash of its root. */
 export function runningSlot(

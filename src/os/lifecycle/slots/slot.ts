@@ -64,7 +64,20 @@ export interface BootLoader {
   start?(slot: Slot): Promise<{ kernel: Uint8Array; initramfs: Uint8Array }>
   /** Ends a failed trial: the slot last marked good boots next. */
   giveUp(): Promise<void>
+  /** Renews the boot loader itself, where the firmware can start another one once. */
+  readonly renewal?: LoaderRenewal | undefined
 }
+
+/** The renewal of a boot loader, which `write` put beside the one in use when the release has another. */
+export interface LoaderRenewal {
+  /** Has the next start take the new one, if there is one. */
+  try(): Promise<void>
+  /** Makes the new one permanent if it started this machine, which is well. Undefined when there is none. */
+  settle(): Promise<Renewal | undefined>
+}
+
+/** What became of a boot loader on trial: it is in use from now on, the firmware did not start it, or its start is still to come. */
+export type Renewal = 'renewed' | 'not started' | 'waiting'
 
 /** The step would endanger the bootable release. */
 export class SlotError extends Error {
@@ -94,12 +107,17 @@ export function rootFile(rootHash: string): string {
 /** Writes a file under a name derived from its content, once. An existing file is complete unless found damaged. */
 export async function putByContent(volume: FatVolume, path: string, release: SlotRelease, name: string): Promise<void> {
   if (await volume.has(path)) {
-    const hash = new Bun.CryptoHasher('sha256')
-    for await (const part of volume.stream(path)) hash.update(part)
-    if (hash.digest('hex') === release.sha256(name)) return
+    if ((await digestOf(volume, path)) === release.sha256(name)) return
     await volume.remove(path)
   }
   await volume.create(path, checked(release, name), release.size(name))
+}
+
+/** SHA-256 of a file in hex. */
+export async function digestOf(volume: FatVolume, path: string): Promise<string> {
+  const hash = new Bun.CryptoHasher('sha256')
+  for await (const part of volume.stream(path)) hash.update(part)
+  return hash.digest('hex')
 }
 
 /** Reads a file; throws at its end if it differs from the manifest, so that the file is never renamed into place. */
@@ -112,14 +130,11 @@ export async function* checked(release: SlotRelease, name: string): AsyncGenerat
   if (hash.digest('hex') !== release.sha256(name)) throw new SlotError(`file "${name}" of the image is damaged: take the image again`)
 }
 
-/** Replaces a file. A power cut in between leaves none, on which nothing depends. */
+/** Writes a text unless the file has it already. */
 export async function replaceFile(volume: FatVolume, path: string, text: string): Promise<void> {
   const bytes = Buffer.from(text)
-  if (await volume.has(path)) {
-    if (Buffer.compare(await volume.read(path), bytes) === 0) return
-    await volume.remove(path)
-  }
-  await volume.create(path, bytes)
+  if ((await volume.has(path)) && Buffer.compare(await volume.read(path), bytes) === 0) return
+  await volume.replace(path, bytes)
 }
 
 /** A file of the boot partition. */

@@ -1,5 +1,7 @@
 import type { FatVolume } from '../../../wire/fat/volume.ts'
 import { type BootEntry, formatEntry, formatEntryName, inBootOrder, parseEntry } from './boot-entry.ts'
+import type { SingleStart } from './firmware.ts'
+import { bringsLoader, loaderFile, loaderOfRelease, loaderRenewal, newLoaderFile, stageLoader } from './loader-renewal.ts'
 import {
   type BootFile,
   type BootLoader,
@@ -7,6 +9,7 @@ import {
   emptySlot,
   filesIn,
   goodSlot,
+  type LoaderRenewal,
   putByContent,
   replaceFile,
   requireRoom,
@@ -29,10 +32,13 @@ const writtenFile = (slot: Slot) => `/loader/written-${slot}.conf`
 /** Two slots as entries of systemd-boot on the EFI partition. */
 export class SystemdBoot implements BootLoader {
   readonly kind = 'systemd-boot'
+  readonly renewal?: LoaderRenewal | undefined
   readonly #volume: FatVolume
 
-  constructor(volume: FatVolume) {
+  /** Without the firmware the boot loader itself is not renewed. */
+  constructor(volume: FatVolume, firmware?: SingleStart) {
     this.#volume = volume
+    if (firmware) this.renewal = loaderRenewal(volume, firmware)
   }
 
   async state(): Promise<BootState> {
@@ -55,8 +61,7 @@ export class SystemdBoot implements BootLoader {
 
   async arm(open: SlotRelease['open'], size: SlotRelease['size']): Promise<void> {
     await this.#volume.mkdirAll('/EFI/BOOT')
-    if (!(await this.#volume.has('/EFI/BOOT/BOOTX64.EFI')))
-      await this.#volume.create('/EFI/BOOT/BOOTX64.EFI', open('systemd-boot.efi'), size('systemd-boot.efi'))
+    if (!(await this.#volume.has(loaderFile))) await this.#volume.create(loaderFile, open(loaderOfRelease), size(loaderOfRelease))
   }
 
   async write(slot: Slot, release: SlotRelease): Promise<void> {
@@ -66,13 +71,9 @@ export class SystemdBoot implements BootLoader {
     const roots = kept.map(({ rootHash }) => rootHash)
     const superfluous = [...(await superfluousKernels(this.#volume, kept)), ...(await superfluousRoots(this.#volume, roots))]
     const kernel = kernelFile(release)
+    const loader = this.renewal && (await bringsLoader(this.#volume, release)) ? [loaderOfRelease] : []
     const shared = { 'vmlinuz.efi': kept.some((entry) => entry.kernel === kernel), 'root.sqsh': roots.includes(release.rootHash) }
-    requireRoom(
-      this.#volume,
-      release,
-      (['vmlinuz.efi', 'root.sqsh'] as const).filter((name) => !shared[name]),
-      superfluous,
-    )
+    requireRoom(this.#volume, release, [...(['vmlinuz.efi', 'root.sqsh'] as const).filter((name) => !shared[name]), ...loader], superfluous)
     for (const { file } of found.filter((entry) => entry.slot === slot)) await this.#volume.remove(`${entries}/${file}`)
     for (const each of ['a', 'b'] as const) await this.#volume.remove(writtenFile(each))
     for (const { path } of superfluous) await this.#volume.remove(path)
@@ -80,6 +81,7 @@ export class SystemdBoot implements BootLoader {
     await this.#volume.mkdirAll('/ichor')
     await putByContent(this.#volume, kernel, release, 'vmlinuz.efi')
     await putByContent(this.#volume, rootFile(release.rootHash), release, 'root.sqsh')
+    if (this.renewal) await stageLoader(this.#volume, release)
     const entry = { ...contentOf(release), kernel, slot, generation: 0 }
     await this.#volume.mkdirAll('/loader')
     await this.#volume.create(writtenFile(slot), Buffer.from(formatEntry(entry, withSlot(release.commandLine, slot))))
@@ -95,6 +97,8 @@ export class SystemdBoot implements BootLoader {
 
   async giveUp(): Promise<void> {
     for (const { file, left } of await this.#read()) if (left !== undefined) await this.#volume.remove(`${entries}/${file}`)
+    // A request to the firmware for a file that is gone costs nothing.
+    await this.#volume.remove(newLoaderFile)
   }
 
   /** The release written last, while it has no entry. */

@@ -36,6 +36,7 @@ export async function watchTrial(machine: TrialDependencies, signal: AbortSignal
     // The trial never began, or it was ended and its failure is recorded already.
     if (record) await ended(machine, record)
     await raiseFloor(machine, machine.version.tag)
+    await settleLoader(machine)
     return 'none'
   }
   const { slot } = state.trial
@@ -58,6 +59,7 @@ export async function watchTrial(machine: TrialDependencies, signal: AbortSignal
   if (unmet.length === 0) {
     await withBootLoader(machine, (loader) => loader.keep(slot))
     machine.log.info('release marked good', { version: trial.version, slot: slot.toUpperCase() })
+    await settleLoader(machine)
     await forgetFailure(machine, trial.image)
     await raiseFloor(machine, trial.version)
     await ended(machine, trial)
@@ -68,6 +70,17 @@ export async function watchTrial(machine: TrialDependencies, signal: AbortSignal
   await recordFailure(machine, { version: trial.version, image: trial.image, why })
   await withBootLoader(machine, (loader) => loader.giveUp())
   return 'back'
+}
+
+/** Decides a trial of the boot loader. The machine starts without it, so a failure is not one of the release. */
+async function settleLoader(machine: TrialDependencies): Promise<void> {
+  try {
+    const renewal = await withBootLoader(machine, async (loader) => loader.renewal?.settle())
+    if (renewal === 'renewed') machine.log.info('boot loader renewed')
+    else if (renewal === 'not started') machine.log.warn('the firmware did not start the new boot loader, the old one stays')
+  } catch (error) {
+    machine.log.warn('renew boot loader failed, the old one stays', { error })
+  }
 }
 
 /** The conditions that held before the upgrade and do not hold now. */

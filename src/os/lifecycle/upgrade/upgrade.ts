@@ -109,7 +109,12 @@ async function writing(machine: Upgrading, reference: string, options: UpgradeOp
     announce,
     async begin() {
       if (!announced) await announce()
-      await withBootLoader(machine, (loader) => loader.try(plan.target))
+      await withBootLoader(machine, async (loader) => {
+        await loader.try(plan.target)
+        await loader.renewal
+          ?.try()
+          .catch((error) => machine.log.warn('ask the firmware for the new boot loader failed, the old one stays', { error }))
+      })
       report(`slot ${plan.target.toUpperCase()} is on trial from the next boot`)
     },
     async withdraw() {
