@@ -145,8 +145,10 @@ test(
 test(
   'a pod that takes all memory is killed by the out-of-memory handler; the services and the other pods stay',
   async () => {
-    const before = (await on.admin('get', 'oomactions', '-o', 'yaml')).stdout.match(/^ {4}score:/gm)?.length ?? 0
-    const restarts = await kubectl('--namespace', 'kube-system', 'get', 'pods', '--output', restartsOf)
+    const earlier = (await on.admin('get', 'oomactions', '-o', 'yaml')).stdout.match(/^ {4}score:/gm)?.length ?? 0
+    const system = () => retried('the pods', () => kubectl('--namespace', 'kube-system', 'get', 'pods', '--output', endsOf))
+    const killed = (ends: string) => ends.match(/ 137\b/g)?.length ?? 0
+    const before = await system()
     // Slow enough for the kernel's averages to rise before it has to choose a process by itself.
     await create(podOf('greedy', `for (1..8192) { ${hold(4)} select(undef, undef, undef, 0.05) }`))
     const actions = await on.machine.until(
@@ -154,7 +156,7 @@ test(
       async () => {
         const { code, stdout, stderr } = await on.admin('get', 'oomactions', '-o', 'yaml')
         if (code !== 0) throw new Error(stderr)
-        return (stdout.match(/^ {4}score:/gm)?.length ?? 0) > before && stdout
+        return (stdout.match(/^ {4}score:/gm)?.length ?? 0) > earlier && stdout
       },
       20 * minutes,
     )
@@ -163,11 +165,16 @@ test(
     const { containerStatuses = [] } = await failed('greedy')
     expect(containerStatuses[0]?.state.terminated?.exitCode).toBe(137)
     expect(on.machine.console).toMatch(/cgroup killed because memory is short.*cgroup=kubepods\/besteffort\/pod/)
-    expect(await retried('the pods', () => kubectl('--namespace', 'kube-system', 'get', 'pods', '--output', restartsOf))).toBe(restarts)
     await on.machine.outputs(() => on.admin('services'), /kubelet\s+Running\s+OK/, 10 * minutes)
+    // An emulated machine that is short of memory answers late, so a leader may lose its lease and restart by itself, with another code.
+    expect(killed(await system())).toBe(killed(before))
+    const ready = () => kubectl('--namespace', 'kube-system', 'get', 'pods', '--output', readyOf)
+    await on.machine.until('every pod is ready', async () => /^(true ?)+$/.test(await ready()), 15 * minutes)
   },
   45 * minutes,
 )
 
-/** How often each container was started again. */
-const restartsOf = 'jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount}{"\\n"}{end}'
+/** How each container ended last. */
+const endsOf = 'jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].lastState.terminated.exitCode}{"\\n"}{end}'
+/** Whether each container is ready. */
+const readyOf = 'jsonpath={.items[*].status.containerStatuses[*].ready}'
