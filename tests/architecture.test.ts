@@ -1,6 +1,6 @@
 /**
- * Who may import whom. Type-only imports are erased by the scanner, so anyone may name anything.
- * A room is a folder of src/; the os areas have drawers, which are alike in every area.
+ * Who may import whom. Between rooms only what runs counts: the scanner erases imports of types. Between areas of the system types count
+ * as well. A room is a folder of src/; the os areas have drawers, which are alike in every area.
  */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -200,7 +200,14 @@ const order = [
 
 describe('areas', () => {
   const areaOf = (path: string): string | undefined => /^os\/([^/]+)\//.exec(path)?.[1]
-  const inAreas = inside.flatMap(({ from, to }) => {
+  /** Static imports and exports with types; the scanner of the runtime leaves types out. */
+  const named = files.flatMap((from) =>
+    [...readFileSync(join(source, from), 'utf8').matchAll(/^(?:import|export)\s[^']*?from '(\.[^']+)'/gm)].map(([, path = '']) => ({
+      from,
+      to: normalize(join(dirname(from), path)),
+    })),
+  )
+  const inAreas = [...inside.filter(({ lazy }) => lazy), ...named].flatMap(({ from, to }) => {
     const [user, owner] = [areaOf(from), areaOf(to)]
     return user && owner ? [{ from, to, user, owner }] : []
   })
@@ -220,7 +227,7 @@ describe('areas', () => {
   })
 
   test('offer names of their own files, each with the reason, and do not import their own public.ts', () => {
-    const entry = /^\/\/ \S.*\nexport \{[^}]*\} from '\.\/[^']*'\n/gm
+    const entry = /^\/\/ \S.*\nexport (?:type )?\{[^}]*\} from '\.\/[^']*'\n/gm
     const offering = order.map(publicFile).filter((path) => present.has(path))
     const other = offering.filter((path) => {
       const [head, ...rest] = readFileSync(join(source, path), 'utf8').replace(entry, '').split('\n')
@@ -233,16 +240,16 @@ describe('areas', () => {
   test('offer nothing that no other area uses', () => {
     const namesIn = (path: string, pattern: RegExp) =>
       [...readFileSync(join(source, path), 'utf8').matchAll(pattern)].flatMap(([, names = '']) =>
-        names.split(',').map((name) => name.trim()),
+        names.split(',').map((name) => name.trim().replace(/^type /, '')),
       )
     const unused = order.flatMap((area) => {
       if (!present.has(publicFile(area))) return []
       const used = new Set(
         across
           .filter(({ owner }) => owner === area)
-          .flatMap(({ from }) => namesIn(from, new RegExp(`^import \\{([^}]*)\\} from '[./]*/${area}/public\\.ts'`, 'gm'))),
+          .flatMap(({ from }) => namesIn(from, new RegExp(`^import (?:type )?\\{([^}]*)\\} from '[./]*/${area}/public\\.ts'`, 'gm'))),
       )
-      const offered = namesIn(publicFile(area), /^export \{([^}]*)\} from/gm)
+      const offered = namesIn(publicFile(area), /^export (?:type )?\{([^}]*)\} from/gm)
       return offered.filter((name) => name !== '' && !used.has(name)).map((name) => `${area}: ${name}`)
     })
     expect(unused).toEqual([])

@@ -5,9 +5,9 @@ export { known, probeDevice, readDiskTable, withDevice, writeDiskTable } from '.
 // The state of security names the key of the started image; releases are compared with it.
 export { findBootPolicy, policyKeyFingerprint } from './encryption/tpm/boot-policy.ts'
 // Installation chooses its disk by the selector of the configuration.
-export { chooseInstallDisk, describeDisks, InstallDiskError } from './install-disk.ts'
+export { chooseInstallDisk, describeDisks, InstallDiskError, type KnownDisk } from './install-disk.ts'
 // Installation plans and writes the partitions; slots find theirs among them.
-export { DiskOccupied, DiskTooSmall, laidOut, layOutDisk, planDisk, refuseOccupied } from './layout.ts'
+export { DiskOccupied, DiskTooSmall, type LaidOut, laidOut, layOutDisk, type PlannedPartition, planDisk, refuseOccupied } from './layout.ts'
 // Releases keep their state under these tags.
 export { metaTags } from './meta/meta.ts'
 // Plans and errors of an installation name sizes.

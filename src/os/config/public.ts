@@ -3,9 +3,11 @@
 // Kubernetes, the firewall and certificates use these networks.
 export { podSubnets, serviceSubnets } from './cluster-networks.ts'
 // The first installation copies these files to STATE.
-export { configPaths } from './config-state.ts'
+export { type ConfigState, configPaths } from './config-state.ts'
+// Links are declared by several kinds of documents, which are read alike.
+export type { ConfigDocument } from './container.ts'
 // Every area reads its sections and documents of the configuration.
-export { declared, find, findAll } from './declared.ts'
+export { type ClusterSection, type Declared, declared, find, findAll, type MachineSection } from './declared.ts'
 // The API issues client configurations.
 export { formatClientConfig, newClientConfig } from './generate/talosconfig.ts'
 // Settings of components are compared as configurations are.

@@ -1,5 +1,5 @@
 import { common } from '../../rpc/enums.ts'
-import type { NetworkOf } from '../network/sockets.ts'
+import type { NetworkOf } from '../network/public.ts'
 import { listContainers } from './containers.ts'
 
 /** Network namespaces of running pods, each with the process id of its sandbox. */

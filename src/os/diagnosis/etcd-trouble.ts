@@ -1,6 +1,5 @@
 /** Why etcd does not serve, according to its members. */
-import { majorityOf } from '../etcd/public.ts'
-import type { EtcdView } from '../etcd/view.ts'
+import { type EtcdView, majorityOf } from '../etcd/public.ts'
 import type { Finding } from './findings.ts'
 
 /** The causes that keep etcd from serving, according to its members. */

@@ -1,8 +1,7 @@
 /** The parts of the machine configuration that Kubernetes uses. */
 import type { Resource } from '../../cosi/resource.ts'
-import type { ClusterSection } from '../config/declared.ts'
 import type { V1Alpha1Document } from '../config/documents/v1alpha1.ts'
-import { configOf } from '../config/public.ts'
+import { type ClusterSection, configOf } from '../config/public.ts'
 
 /** The v1alpha1 document as far as it concerns Kubernetes. */
 export type KubernetesConfig = Pick<V1Alpha1Document, 'machine' | 'cluster'>

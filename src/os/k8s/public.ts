@@ -3,9 +3,9 @@
 // Arguments of etcd follow the rules of the other components.
 export { ArgumentError, buildArguments, denied, overwrite } from './arguments.ts'
 // etcd waits for its image as the other components do.
-export { awaitedImage, pullError, pullRepeatedly } from './component/awaited-image.ts'
+export { type AwaitedImage, awaitedImage, type PullImage, pullError, pullRepeatedly } from './component/awaited-image.ts'
 // Explanations name the containers that keep a pod from being ready.
-export { podRun } from './component/pod-run.ts'
+export { type ContainerProblem, type ContainerRun, podRun } from './component/pod-run.ts'
 // etcd has settings on trial like the other components.
 export { annotated, inEffect, settingsAnnotation } from './component/settings.ts'
 // The number of failures that end a trial is also that of etcd and of explanations.
@@ -23,4 +23,4 @@ export { nodeAccess } from './node/access.ts'
 // Sequences cordon and drain the node before its services stop.
 export { cordonAndDrain, isRegistered } from './node/drain.ts'
 // etcd writes its certificates like the control plane; certificates are shown as PEM.
-export { pemOf, renderFiles } from './rendered-files.ts'
+export { type FileWriter, pemOf, renderFiles } from './rendered-files.ts'

@@ -2,8 +2,7 @@
 
 import type { Machine } from '../area.ts'
 import { endVolumes, untilMounted } from '../block/public.ts'
-import type { ConfigState } from '../config/config-state.ts'
-import { configPaths } from '../config/public.ts'
+import { type ConfigState, configPaths } from '../config/public.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { installSystem } from './install/install-system.ts'

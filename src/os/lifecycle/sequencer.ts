@@ -2,29 +2,13 @@
  * Runs the machine's sequences, one at a time: phases in order, the tasks of a phase concurrently. A sequence may preempt
  * another as listed in the takeover table; otherwise it waits and is finally rejected.
  */
+
 import type { Logger } from '../../cosi/log.ts'
 import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
-import type { Events } from '../runtime/events.ts'
+import type { Events } from '../runtime/public.ts'
+import type { SequenceName } from '../sequences.ts'
 import { PhaseLog } from './phase-log.ts'
-
-/** Sequences by name, with the field's numbers. */
-export const sequenceIds = {
-  noop: 0,
-  boot: 1,
-  initialize: 2,
-  install: 3,
-  shutdown: 4,
-  upgrade: 5,
-  stageUpgrade: 6,
-  maintenanceUpgrade: 7,
-  reset: 8,
-  reboot: 9,
-  emergencyVolumeCleanup: 10,
-} as const
-
-/** The name of a sequence. */
-export type SequenceName = keyof typeof sequenceIds
 
 /** A task of a phase. Events show its name. */
 export interface Task {

@@ -3,6 +3,8 @@
 // Addresses of etcd and of the node are chosen by subnets of the configuration.
 export { allowedAddresses } from './allowed-addresses.ts'
 // Services wait for the network and the clock.
-export { networkConditions, timeConditions } from './conditions.ts'
+export { type NetworkNeed, networkConditions, timeConditions } from './conditions.ts'
 // Certificates contain shared addresses; nodes and etcd do not use them as their own.
 export { sharedAddresses } from './shared-addresses.ts'
+// The networks of pods are those of their namespaces.
+export type { NetworkOf } from './sockets.ts'

@@ -1,8 +1,7 @@
 /** Addresses shared by control plane nodes. They move between nodes, so they identify none. */
 
 import { hostPrefix } from '../../wire/prefix.ts'
-import type { Declared } from '../config/declared.ts'
-import { findAll } from '../config/public.ts'
+import { type Declared, findAll } from '../config/public.ts'
 import { HCloudVIPConfig, Layer2VIPConfig } from './documents/vip.ts'
 
 /** The shared addresses of a configuration, from `machine.network` and from documents. */

@@ -2,8 +2,7 @@
 
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentOf } from '../../../document/kind.ts'
-import type { Declared } from '../../config/declared.ts'
-import { findAll } from '../../config/public.ts'
+import { type Declared, findAll } from '../../config/public.ts'
 import { ExistingVolumeConfig, ExternalVolumeConfig } from '../documents/found-volume.ts'
 import { RawVolumeConfig, SwapVolumeConfig, UserVolumeConfig } from '../documents/volume.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'

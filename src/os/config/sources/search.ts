@@ -2,12 +2,13 @@
  * Searches the sources in order until the configuration is whole. A part is kept, put in force and completed by the next source. A
  * failure is logged in one line, and retried where that can help.
  */
+
 import type { Logger } from '../../../cosi/log.ts'
 import { ConfigError, formatIssue, type Issue } from '../../../document/config-error.ts'
 import type { Mode } from '../../../document/kind.ts'
 import { pause } from '../../../timing/pause.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import type { Events } from '../../runtime/events.ts'
+import type { Machine } from '../../area.ts'
 import { ConfigContainer } from '../container.ts'
 import type { Source } from './source.ts'
 
@@ -30,7 +31,7 @@ export interface Search {
   readonly sources: readonly Source[]
   readonly mode: Mode
   readonly log: Logger
-  readonly events: Pick<Events, 'publish'>
+  readonly events: Pick<Machine['events'], 'publish'>
   readonly signal: AbortSignal
   readonly limits?: SearchLimits
   /** Waits; a test replaces it. */

@@ -1,6 +1,5 @@
 import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
-import { pemOf, renderFiles } from '../../k8s/public.ts'
-import type { FileWriter } from '../../k8s/rendered-files.ts'
+import { type FileWriter, pemOf, renderFiles } from '../../k8s/public.ts'
 import { EtcdRootSecret } from '../../secrets/resources/etcd-root-secret.ts'
 import { EtcdSecret } from '../../secrets/resources/etcd-secret.ts'
 import { etcdUid, secretsFolder } from '../arguments.ts'

@@ -1,8 +1,7 @@
 /** The settings of the store for backups of other clusters, from the configuration. */
 import { parseByteSize } from '../../../document/quantity.ts'
 import { milliseconds } from '../../../wire/duration.ts'
-import type { Declared } from '../../config/declared.ts'
-import { find } from '../../config/public.ts'
+import { type Declared, find } from '../../config/public.ts'
 import type { Retention } from '../backup/retention.ts'
 import { EtcdBackupStoreConfig } from '../documents/etcd-backup-store.ts'
 

@@ -1,7 +1,8 @@
 import { background } from '../../../cosi/background.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Machine } from '../../area.ts'
-import { type Phase, SequenceLocked, type SequenceName, TakenOver } from '../sequencer.ts'
+import type { SequenceName } from '../../sequences.ts'
+import { type Phase, SequenceLocked, TakenOver } from '../sequencer.ts'
 
 /** Starts a sequence without waiting for it, since its last step ends this process. Returns the actor id of its events. */
 export function beginSequence(

@@ -5,7 +5,7 @@ import { messageOf } from '../../../wire/error-message.ts'
 import { formatFat } from '../../../wire/fat/format.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
 import type { Machine } from '../../area.ts'
-import type { LaidOut } from '../../block/layout.ts'
+import type { LaidOut } from '../../block/public.ts'
 import {
   blockDevices,
   chooseInstallDisk,

@@ -1,6 +1,5 @@
 /** Partition layout of the system disk. */
-import type { PlannedPartition } from '../../block/layout.ts'
-import { mebibyte } from '../../block/public.ts'
+import { mebibyte, type PlannedPartition } from '../../block/public.ts'
 
 /** The firmware of a machine. */
 export type Firmware = 'uefi' | 'bios'

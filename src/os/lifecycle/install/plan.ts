@@ -1,7 +1,7 @@
 /** Plans an installation without writing anything. */
+
 import type { Machine } from '../../area.ts'
-import type { KnownDisk } from '../../block/install-disk.ts'
-import type { LaidOut } from '../../block/layout.ts'
+import type { KnownDisk, LaidOut } from '../../block/public.ts'
 import {
   chooseInstallDisk,
   describeDisks,

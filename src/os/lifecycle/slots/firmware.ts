@@ -1,4 +1,5 @@
-/** What the firmware does with boot loaders: the option that is first for good, and one that it takes for a single start. */
+/** What the firmware does with boot loaders: the option that is first permanently, and one that it takes for a single start. */
+
 import {
   bootOptionName,
   bootOptionTitle,
@@ -7,7 +8,7 @@ import {
   globalVendor,
   parseBootOrder,
 } from '../../../wire/efi/boot-option.ts'
-import type { LaidOut } from '../../block/layout.ts'
+import type { LaidOut } from '../../block/public.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { Firmware } from '../install/layout.ts'
 

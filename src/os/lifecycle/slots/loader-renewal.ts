@@ -50,7 +50,7 @@ async function settled(volume: FatVolume, firmware: SingleStart): Promise<Renewa
   // A power cut may have come between the change and the removal of the file.
   if ((await digestOf(volume, newLoaderFile)) === (await digestOf(volume, loaderFile))) return 'renewed'
   const started = firmware.startedFrom?.toLowerCase().endsWith(firmwarePath(newLoaderFile).toLowerCase()) ?? false
-  if (!started) return firmware.requested ? 'waiting' : 'not started'
+  if (!started) return firmware.requested ? 'waiting' : 'failed'
   await volume.replace(loaderFile, volume.stream(newLoaderFile), file.size)
   return 'renewed'
 }

@@ -72,12 +72,12 @@ export interface BootLoader {
 export interface LoaderRenewal {
   /** Has the next start take the new one, if there is one. */
   try(): Promise<void>
-  /** Makes the new one permanent if it started this machine, which is well. Undefined when there is none. */
+  /** Makes the new one permanent if it started this machine, which is healthy. Undefined when there is none. */
   settle(): Promise<Renewal | undefined>
 }
 
 /** What became of a boot loader on trial: it is in use from now on, the firmware did not start it, or its start is still to come. */
-export type Renewal = 'renewed' | 'not started' | 'waiting'
+export type Renewal = 'renewed' | 'failed' | 'waiting'
 
 /** The step would endanger the bootable release. */
 export class SlotError extends Error {

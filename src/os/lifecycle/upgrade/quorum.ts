@@ -2,8 +2,7 @@
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { MachineType } from '../../config/resources/machine-type.ts'
-import type { EtcdClient, Member } from '../../etcd/client.ts'
-import { etcdClientOf, hexId, localEtcd, memberIdOf } from '../../etcd/public.ts'
+import { type EtcdClient, etcdClientOf, hexId, localEtcd, type Member, memberIdOf } from '../../etcd/public.ts'
 
 /** The result of the check. */
 export interface Quorum {

@@ -77,7 +77,7 @@ async function settleLoader(machine: TrialDependencies): Promise<void> {
   try {
     const renewal = await withBootLoader(machine, async (loader) => loader.renewal?.settle())
     if (renewal === 'renewed') machine.log.info('boot loader renewed')
-    else if (renewal === 'not started') machine.log.warn('the firmware did not start the new boot loader, the old one stays')
+    else if (renewal === 'failed') machine.log.warn('the firmware did not start the new boot loader, the old one stays')
   } catch (error) {
     machine.log.warn('renew boot loader failed, the old one stays', { error })
   }

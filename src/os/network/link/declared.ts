@@ -2,10 +2,11 @@
  * Normalizes the links of a machine configuration: entries of `machine.network.interfaces` and link documents become one
  * form, which is all that the controllers read.
  */
+
 import type * as v from 'valibot'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { DocumentKind, DocumentOf } from '../../../document/kind.ts'
-import type { ConfigDocument } from '../../config/container.ts'
+import type { ConfigDocument } from '../../config/public.ts'
 import { BondConfig } from '../documents/bond.ts'
 import { BridgeConfig } from '../documents/bridge.ts'
 import { DHCPv4Config, DHCPv6Config } from '../documents/dhcp.ts'

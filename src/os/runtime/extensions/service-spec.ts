@@ -2,12 +2,13 @@
  * Services of system extensions: one specification a file in /usr/local/etc/containers, in the format of Talos. Keys that are not
  * known are ignored, as an extension may be made for a newer release.
  */
+
 import * as v from 'valibot'
 import { parse } from 'yaml'
 import type { SpecMount } from '../../../supervise/containerd/spec.ts'
 import type { RestartPolicy } from '../../../supervise/definition.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import type { NetworkNeed } from '../../network/conditions.ts'
+import type { NetworkNeed } from '../../network/public.ts'
 
 /** What a service waits for. */
 export interface ExtensionDependencies {

@@ -1,8 +1,9 @@
 /** Publishes events to a sink over gRPC, one call after another, in order. Each sink has a position of its own. */
+
 import { packAny } from '../../../rpc/client/any.ts'
 import { type Channel, connect } from '../../../rpc/client/channel.ts'
 import type { Machine } from '../../area.ts'
-import type { Events, MachineEvent } from '../../runtime/events.ts'
+import type { Events, MachineEvent } from '../../runtime/public.ts'
 import { countDelivered, keepAttempting } from './attempts.ts'
 import type { DeliveryCounts } from './delivery-counts.ts'
 

@@ -2,9 +2,10 @@
  * The logs of this node for one destination. A position is an absolute offset in each log. What memory no longer has is read from the
  * disk; what neither has is counted and left out.
  */
+
 import type { LogRing } from '../../../supervise/log-ring.ts'
 import { pause } from '../../../timing/pause.ts'
-import type { LogFiles } from '../../runtime/log-files.ts'
+import type { LogFiles } from '../../runtime/public.ts'
 import type { Batch, Dropped, Feed } from './feed.ts'
 import { serviceMessage } from './service-message.ts'
 

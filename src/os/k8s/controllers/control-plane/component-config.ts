@@ -1,5 +1,3 @@
-import type { ClusterSection } from '../../../config/declared.ts'
-
 type Component = ClusterSection['controllerManager']
 
 /** Extra volumes of a static pod, each named after its path in the pod. */
@@ -27,3 +25,5 @@ export function podResources(component: Component): { requests: Record<string, s
 function textual(quantities: Record<string, unknown> | undefined): Record<string, string> {
   return Object.fromEntries(Object.entries(quantities ?? {}).map(([name, quantity]) => [name, String(quantity)]))
 }
+
+import type { ClusterSection } from '../../../config/public.ts'

@@ -1,6 +1,5 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
-import type { MachineSection } from '../../../config/declared.ts'
-import { serviceSubnets } from '../../../config/public.ts'
+import { type MachineSection, serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { annotated, inEffect } from '../../component/settings.ts'
 import { defaultImages } from '../../images.ts'

@@ -1,7 +1,6 @@
 import { defineController, exclusive, weak } from '../../../../cosi/controller.ts'
 import { isIPv6, nthAddress, parsePrefix } from '../../../../wire/prefix.ts'
-import type { ClusterSection } from '../../../config/declared.ts'
-import { podSubnets, serviceSubnets } from '../../../config/public.ts'
+import { type ClusterSection, podSubnets, serviceSubnets } from '../../../config/public.ts'
 import { MachineConfig } from '../../../config/resources/machine-config.ts'
 import { buildArguments, overwrite } from '../../arguments.ts'
 import { defaultImages } from '../../images.ts'
