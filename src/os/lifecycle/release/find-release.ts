@@ -7,6 +7,7 @@ import { credentialsOf, criDaemon, fullReference, hostsFolder, systemDaemon } fr
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
 import { archiveFiles, folderFiles, imageFiles } from './installer-image.ts'
 import { openRelease, type Release, ReleaseError, type ReleaseFiles, ReleaseUnavailable } from './release.ts'
+import { forgetUnpacked } from './unpacked-layer.ts'
 import { findUpload, isUpload } from './uploads.ts'
 
 /** Dependencies for finding a release. */
@@ -94,12 +95,13 @@ async function pulled(
     const stats = kernel.files.lstatIfThere(path)
     return stats && { path, offset: 0, size: stats.size }
   }
-  return imageFiles(kernel, { origin: `"${name}"`, find }, digest, version.arch)
+  return imageFiles(kernel, { origin: `"${name}"`, onDisk, find }, digest, version.arch)
 }
 
 /** Removes the image or archive of a release that has been written to a slot. */
 export async function forgetRelease({ kernel, supervisor, log }: ReleaseDependencies, reference: string): Promise<void> {
   try {
+    forgetUnpacked(kernel)
     if (isUpload(reference)) kernel.files.removeFile(findUpload(kernel, reference).path)
     else await removeImage((supervisor.get('cri')?.state === 'Running' ? criDaemon : systemDaemon).in('system'), fullReference(reference))
   } catch (error) {

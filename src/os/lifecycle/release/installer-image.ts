@@ -1,11 +1,13 @@
 /**
- * An installer image in the OCI image layout. Its layers contain `/usr/install/<arch>/`. Nothing is unpacked: files are read at
- * their offsets within the layers.
+ * An installer image in the OCI image layout. Its layers contain `/usr/install/<arch>/`. Files are read at their offsets within the
+ * layers; only compressed layers are unpacked.
  */
 import { type ImageDocument, parseImageDocument } from '../../../oci/image-document.ts'
+import { messageOf } from '../../../wire/error-message.ts'
 import { findTarPlaces } from '../../../wire/tar/read.ts'
 import type { Kernel } from '../../kernel.ts'
 import { ReleaseError, type ReleaseFiles } from './release.ts'
+import { compressionOf, type Unpacking, unpackLayer } from './unpacked-layer.ts'
 
 /** A range of a file. */
 export interface Stretch {
@@ -15,19 +17,25 @@ export interface Stretch {
 }
 
 /** The kernel interface used here. */
-export type Reading = { readonly files: Pick<Kernel['files'], 'openRead'> }
+export type Reading = { readonly files: Pick<Kernel['files'], 'openRead'> & Unpacking['files'] }
 
 /** Access to the blobs of an image. */
 export interface Blobs {
   readonly origin: string
+  /** Whether they are on a disk, so that layers are unpacked there and not in memory. */
+  readonly onDisk: boolean
   find(digest: string): Promise<Stretch | undefined>
 }
 
 const documentLimit = 4 << 20
 const depthLimit = 4
+const readLimit = 100
 
-/** The install files of the image described by `top` (manifest or index). */
-export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arch: string): Promise<ReleaseFiles> {
+/**
+ * The install files of an image: that of the first manifest for this architecture below `top`, which is an index or the digest of a
+ * manifest or index. Throws ReleaseError.
+ */
+export async function imageFiles(kernel: Reading, blobs: Blobs, top: ImageDocument | string, arch: string): Promise<ReleaseFiles> {
   const wrong = (why: string) => new ReleaseError(`image from ${blobs.origin}: ${why}; nothing was changed`)
   const locate = async (digest: string) => {
     if (!/^sha256:[0-9a-f]{64}$/.test(digest)) throw wrong('a digest is not SHA-256')
@@ -44,23 +52,19 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
     if (!read) throw wrong(`blob "${digest}" is not an image manifest`)
     return read
   }
-  let manifest = await document(top)
-  for (let depth = 0; manifest.manifests; depth++) {
-    if (depth === depthLimit) throw wrong('its indexes are nested too deeply')
-    const named = manifest.manifests.filter(({ platform }) => !platform || platform.architecture === arch)
-    if (!named[0]) throw wrong(`it has nothing for ${arch}`)
-    manifest = await document(named[0].digest)
-  }
+  const manifest = await manifestFor(arch, typeof top === 'string' ? await document(top) : top, { document, wrong })
+  const layers = manifest.layers ?? []
+  const image = layers.map(({ digest }) => digest)
   const places = new Map<string, Stretch>()
-  const folder = `usr/install/${arch}/`
-  for (const { digest, mediaType } of manifest.layers ?? []) {
-    if (/gzip|zstd/.test(mediaType ?? '')) throw wrong('its layers are compressed: push it with uncompressed layers, or send its archive')
-    const layer = await locate(digest)
-    const read = (offset: number, length: number) => readStretch(kernel, { path: layer.path, offset: layer.offset + offset, size: length })
-    for (const { name, offset, size } of await findTarPlaces(read, layer.size).catch((error: Error) =>
-      Promise.reject(wrong(error.message)),
-    )) {
-      if (name.startsWith(folder)) places.set(name.slice(folder.length), { path: layer.path, offset: layer.offset + offset, size })
+  for (const { digest, mediaType } of layers) {
+    const stored = await locate(digest)
+    try {
+      const compression = compressionOf(mediaType)
+      const content = openStretch(kernel, stored)
+      const layer = compression && { digest, compression, content, image, onDisk: blobs.onDisk }
+      await addLayer(kernel, places, layer ? { ...(await unpackLayer(kernel, layer)), offset: 0 } : stored, `usr/install/${arch}/`)
+    } catch (error) {
+      throw wrong(messageOf(error))
     }
   }
   return {
@@ -74,6 +78,46 @@ export async function imageFiles(kernel: Reading, blobs: Blobs, top: string, arc
   }
 }
 
+/** Adds the files of a layer below a folder to those of the layers under it, and removes what it hides (OCI image specification, layer.md). */
+async function addLayer(kernel: Reading, places: Map<string, Stretch>, { path, offset: start, size: length }: Stretch, folder: string) {
+  const read = (offset: number, size: number) => readStretch(kernel, { path, offset: start + offset, size })
+  const entries = await findTarPlaces(read, length)
+  for (const { name } of entries) {
+    const [, parent = '', hidden] = /^(.*\/|)\.wh\.([^/]+)$/.exec(name) ?? []
+    if (hidden === undefined) continue
+    const gone = hidden === '.wh..opq' ? parent : `${parent}${hidden}`
+    for (const each of [...places.keys()]) {
+      const full = `${folder}${each}`
+      if (full === gone || full.startsWith(gone.endsWith('/') ? gone : `${gone}/`)) places.delete(each)
+    }
+  }
+  for (const { name, offset, size } of entries)
+    if (name.startsWith(folder)) places.set(name.slice(folder.length), { path, offset: start + offset, size })
+}
+
+/** The first manifest for an architecture, looked for in the order of the indexes. */
+async function manifestFor(
+  arch: string,
+  top: ImageDocument,
+  { document, wrong }: { document: (digest: string) => Promise<ImageDocument>; wrong: (why: string) => ReleaseError },
+): Promise<ImageDocument> {
+  let reads = 0
+  const search = async (index: ImageDocument, depth: number): Promise<ImageDocument | undefined> => {
+    if (!index.manifests) return index
+    if (depth === depthLimit) throw wrong('its indexes are nested too deeply')
+    for (const { digest, platform } of index.manifests) {
+      if (platform && (platform.architecture !== arch || (platform.os ?? 'linux') !== 'linux')) continue
+      if (++reads > readLimit) throw wrong(`it names more than ${readLimit} images for ${arch}`)
+      const found = await search(await document(digest), depth + 1)
+      if (found) return found
+    }
+    return undefined
+  }
+  const found = await search(top, 0)
+  if (!found) throw wrong(`it has nothing for ${arch}`)
+  return found
+}
+
 /** Reads an image from a tar archive of the OCI image layout. */
 export async function archiveFiles(kernel: Reading, path: string, size: number, origin: string, arch: string): Promise<ReleaseFiles> {
   const wrong = (why: string) => new ReleaseError(`image from ${origin}: ${why}; nothing was changed`)
@@ -84,10 +128,10 @@ export async function archiveFiles(kernel: Reading, path: string, size: number, 
   const byName = new Map(places.map(({ name, offset, size }) => [name, { path, offset, size }]))
   const index = byName.get('index.json')
   if (!index || index.size > documentLimit) throw wrong('it is not an OCI image layout archive: "index.json" is missing')
-  const top = topOf(Buffer.from(await readStretch(kernel, index)).toString())
-  if (!top) throw wrong('its "index.json" lists no image')
+  const top = parseImageDocument(Buffer.from(await readStretch(kernel, index)).toString())
+  if (!top?.manifests?.[0]) throw wrong('its "index.json" lists no image')
   const find = async (digest: string) => byName.get(`blobs/${digest.replace(':', '/')}`)
-  return imageFiles(kernel, { origin, find }, top, arch)
+  return imageFiles(kernel, { origin, onDisk: path.startsWith('/var/'), find }, top, arch)
 }
 
 /** Reads the install files from a directory, as on a medium. */
@@ -98,8 +142,6 @@ export function folderFiles(kernel: { files: Pick<Kernel['files'], 'openRead' | 
     open: (name) => chunks(kernel.files.openRead(`${folder}/${name}`)),
   }
 }
-
-const topOf = (index: string): string | undefined => parseImageDocument(index)?.manifests?.[0]?.digest
 
 function openStretch({ files }: Reading, { path, offset, size }: Stretch): AsyncIterable<Uint8Array> {
   return size === 0 ? none() : chunks(files.openRead(path, { start: offset, end: offset + size - 1 }))

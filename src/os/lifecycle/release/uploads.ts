@@ -2,9 +2,8 @@
 
 import { pause } from '../../../timing/pause.ts'
 import { within } from '../../../timing/within.ts'
-import { failedWith } from '../../../wire/errno.ts'
-import { parseMeminfo } from '../../../wire/proc/memory.ts'
 import type { Kernel } from '../../kernel.ts'
+import { roomFor, writeBounded } from './bounded-file.ts'
 import { ReleaseError } from './release.ts'
 
 type UploadKernel = {
@@ -18,9 +17,6 @@ const scheme = 'upload:'
 const digest = /^[0-9a-f]{64}$/
 /** On the disk if there is one, else in memory. */
 const folders = { disk: '/var/system/uploads', memory: '/run/ichor/uploads' } as const
-/** Maximum archive size, several times that of a release. In memory an archive may use a quarter of it at most. */
-const largest = 2 ** 30
-const shareOfMemory = 1 / 4
 /** Milliseconds: idle timeout of the sender, and limit for the whole upload, since uploads are exclusive. */
 const idle = 60_000
 const longest = 60 * 60_000
@@ -110,40 +106,20 @@ async function take(
   }
 }
 
-function roomFor({ files }: UploadKernel, onDisk: boolean): number {
-  if (onDisk) return largest
-  const { memtotal = 0 } = parseMeminfo(files.readText('/proc/meminfo'))
-  return Math.min(largest, memtotal * 1024 * shareOfMemory)
-}
-
 /** Writes an archive under its SHA-256. */
 async function store({ files }: UploadKernel, chunks: AsyncIterable<Uint8Array>, onDisk: boolean, promised: string): Promise<string> {
   const folder = onDisk ? folders.disk : folders.memory
   files.mkdirAll(folder, { mode: 0o700 })
   for (const name of files.list(folder)) files.removeFile(`${folder}/${name}`)
   const draft = `${folder}/.${Bun.randomUUIDv7()}`
-  const room = roomFor({ files }, onDisk)
-  const output = files.openWrite(draft, { mode: 0o600 })
   const hash = new Bun.CryptoHasher('sha256')
-  let size = 0
-  const { promise: broken, reject } = Promise.withResolvers<never>()
-  output.on('error', reject)
-  broken.catch(() => {})
-  try {
+  const hashed = async function* () {
     for await (const chunk of chunks) {
-      size += chunk.length
-      if (size > room)
-        throw new ReleaseError(`the archive is larger than ${Math.floor(room / 2 ** 20)} MiB, the space available on this node`)
       hash.update(chunk)
-      if (!output.write(chunk)) await Promise.race([broken, new Promise((resolve) => output.once('drain', resolve))])
+      yield chunk
     }
-    await Promise.race([broken, new Promise<void>((resolve) => output.end(() => resolve()))])
-  } catch (error) {
-    output.destroy()
-    if (files.exists(draft)) files.removeFile(draft)
-    if (failedWith(error, 'ENOSPC')) throw new ReleaseError('no space for the archive on this node')
-    throw error
   }
+  await writeBounded({ files }, draft, hashed(), { room: roomFor({ files }, onDisk), what: 'the archive' })
   const sum = hash.digest('hex')
   if (promised !== '' && sum !== promised) {
     files.removeFile(draft)

@@ -48,9 +48,28 @@ export function tarOf(files: ReadonlyMap<string, Uint8Array>): Buffer {
   return Buffer.concat([...parts, tarEnd])
 }
 
+/** A layer of an image in the form that a registry holds. */
+export interface Layer {
+  readonly files: ReadonlyMap<string, Uint8Array>
+  readonly mediaType: string
+  pack(tar: Buffer): Buffer
+}
+
+const plain = 'application/vnd.oci.image.layer.v1.tar'
+
+/** Release files by their paths in an image. */
+export const installed = (files: ReadonlyMap<string, Uint8Array>, arch = 'amd64'): Map<string, Uint8Array> =>
+  new Map([...files].map(([name, bytes]) => [`usr/install/${arch}/${name}`, bytes]))
+
 /** An installer image of release files as an OCI layout, file by file. */
 export function installerLayout(files: ReadonlyMap<string, Uint8Array>, arch = 'amd64'): Map<string, Buffer> {
-  const layer = tarOf(new Map([...files].map(([name, bytes]) => [`usr/install/${arch}/${name}`, bytes])))
+  return imageLayout([
+    { layers: [{ files: installed(files, arch), mediaType: plain, pack: (tar) => tar }], platform: { os: 'linux', architecture: arch } },
+  ])
+}
+
+/** An OCI layout with an index of images. */
+export function imageLayout(images: readonly { layers: readonly Layer[]; platform?: object }[]): Map<string, Buffer> {
   const layout = new Map<string, Buffer>()
   const blob = (content: Buffer) => {
     const digest = sha256(content)
@@ -58,10 +77,11 @@ export function installerLayout(files: ReadonlyMap<string, Uint8Array>, arch = '
     return { digest: `sha256:${digest}`, size: content.length }
   }
   const json = (value: unknown) => Buffer.from(JSON.stringify(value))
-  const manifest = blob(
-    json({ schemaVersion: 2, config: blob(json({})), layers: [{ mediaType: 'application/vnd.oci.image.layer.v1.tar', ...blob(layer) }] }),
-  )
-  const index = blob(json({ schemaVersion: 2, manifests: [{ ...manifest, platform: { os: 'linux', architecture: arch } }] }))
+  const manifests = images.map(({ layers, platform }) => {
+    const packed = layers.map(({ files, mediaType, pack }) => ({ mediaType, ...blob(pack(tarOf(files))) }))
+    return { ...blob(json({ schemaVersion: 2, config: blob(json({})), layers: packed })), ...(platform && { platform }) }
+  })
+  const index = blob(json({ schemaVersion: 2, manifests }))
   layout.set('oci-layout', json({ imageLayoutVersion: '1.0.0' }))
   layout.set('index.json', json({ schemaVersion: 2, manifests: [index] }))
   return layout
