@@ -3,6 +3,7 @@
  * Results go to `stdout`, everything else to `stderr`. Tests hand in an Io made of strings.
  */
 
+import { Writable } from 'node:stream'
 import { pause } from '../../timing/pause.ts'
 import { failedWith } from '../../wire/errno.ts'
 
@@ -31,6 +32,8 @@ export interface Io {
   pause(milliseconds: number): Promise<void>
   /** Prompts on stderr and resolves to the trimmed answer. */
   ask(question: string): Promise<string>
+  /** As `ask`, on a terminal that does not show the answer. */
+  askSecret(question: string): Promise<string>
   /** Everything on standard input. */
   readStdin(): Promise<Uint8Array>
 }
@@ -102,6 +105,20 @@ export function processIo(): Io {
         return (await reader.question(question)).trim()
       } finally {
         reader.close()
+      }
+    },
+    async askSecret(question) {
+      const { createInterface } = await import('node:readline/promises')
+      // readline turns the echo of the terminal off, and shows what is typed on its output.
+      const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+      const reader = createInterface({ input: process.stdin, output: silent, terminal: true })
+      reader.on('SIGINT', () => process.kill(process.pid, 'SIGINT'))
+      process.stderr.write(question)
+      try {
+        return (await reader.question('', { signal: this.signal })).trim()
+      } finally {
+        reader.close()
+        process.stderr.write('\n')
       }
     },
     readStdin: async () => new Uint8Array(await Bun.stdin.arrayBuffer()),

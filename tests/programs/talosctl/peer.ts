@@ -84,6 +84,7 @@ export function textIo(
     now: () => options.now ?? recordedAt,
     pause: (milliseconds) => brief(milliseconds, options.longestPause),
     ask: async () => '',
+    askSecret: async () => '',
     readStdin: async () => Buffer.from(options.stdin ?? ''),
   }
 }

@@ -44,6 +44,7 @@ export function textIo({
     now: () => now,
     pause: brief,
     ask: async () => answers.shift() ?? '',
+    askSecret: async () => answers.shift() ?? '',
     readStdin: async () => new Uint8Array(),
   }
   return io

@@ -35,7 +35,7 @@ export class TpmWindow {
   use<T>(run: (tpm: Tpm) => Promise<T>): Promise<T> {
     return this.#inTurn(async (tpm) => {
       if (this.#phase === 'closed')
-        throw new KeyError('the TPM seals and unseals only until all volumes are open, this key is added at the next start')
+        throw new KeyError('the TPM seals and unseals only until all volumes are open: restart the machine, then it does so again')
       await this.#enter(tpm)
       return run(tpm)
     })

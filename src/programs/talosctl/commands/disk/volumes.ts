@@ -73,7 +73,7 @@ export async function runUnlock(io: Io, cluster: Cluster, options: UnlockOptions
 async function readKey(io: Io, { recoveryKey, recoveryKeyFile }: UnlockOptions): Promise<string> {
   if (Boolean(recoveryKey) === (recoveryKeyFile !== undefined))
     throw new UsageError('use --recovery-key, which reads the key from standard input, or --recovery-key-file')
-  const typed = async () => (io.interactive ? io.ask('Recovery key: ') : Buffer.from(await io.readStdin()).toString())
+  const typed = async () => (io.interactive ? io.askSecret('Recovery key (not shown): ') : Buffer.from(await io.readStdin()).toString())
   const text = recoveryKeyFile === undefined ? await typed() : await readText(recoveryKeyFile, 'recovery key')
   try {
     return parseRecoveryKey(text)
