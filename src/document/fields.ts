@@ -36,6 +36,13 @@ export const integer = v.pipe(
   v.check((value) => Number.isSafeInteger(value), '{} is not a whole number'),
 )
 
+/** A share of a whole. */
+export const share = v.pipe(
+  v.number(),
+  v.check((value) => value >= 0 && value <= 1, '{} is not a number from 0 to 1'),
+  v.metadata({ fraction: true }),
+)
+
 /** One of several strings. */
 export const oneOf = <const T extends readonly string[]>(...words: T) => v.picklist(words)
 

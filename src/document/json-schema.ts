@@ -1,5 +1,5 @@
 /** Converts a declaration to JSON schema (draft 2020-12) for editors: names, types, enums, patterns and descriptions. */
-import { pipeOf, type Shape, unwrap } from './shape.ts'
+import { notedAt, pipeOf, type Shape, unwrap } from './shape.ts'
 import { insteadOf } from './unsupported.ts'
 
 /** A JSON schema, or a part of one. */
@@ -9,9 +9,15 @@ export type JsonSchema = { [key: string]: unknown }
 export function jsonSchema(schema: unknown, around?: string): JsonSchema {
   const inner = unwrap(schema)
   const { description = around, pattern } = hintsOf(schema)
+  const isShare = notedAt(schema, 'fraction') !== undefined
   const refused = insteadOf(schema)
   const text = [description, refused && `Not supported by this release: ${refused}.`].filter(Boolean).join(' ')
-  return { ...(text && { description: text }), ...shape(inner, description), ...(pattern && { pattern }) }
+  return {
+    ...(text && { description: text }),
+    ...shape(inner, description),
+    ...(isShare && { type: 'number' }),
+    ...(pattern && { pattern }),
+  }
 }
 
 /** What a declaration specifies besides its type. */

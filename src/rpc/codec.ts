@@ -226,6 +226,12 @@ const scalars: Record<string, Scalar> = {
 
 /** 64 bits as a decimal string, for identifiers that use all of them. */
 const exact: Record<string, Scalar> = {
+  fixed64: {
+    wire: wireType.fixed64,
+    zero: '0',
+    write: (writer, value: string) => writer.fixed64(BigInt(value)),
+    read: (reader) => reader.fixed64().toString(),
+  },
   uint64: {
     wire: varint,
     zero: '0',

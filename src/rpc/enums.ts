@@ -364,6 +364,39 @@ export const machine = {
   },
 } as const
 
+export const opentelemetry = {
+  proto: {
+    metrics: {
+      v1: {
+        AggregationTemporality: {
+          AGGREGATION_TEMPORALITY_UNSPECIFIED: 0,
+          AGGREGATION_TEMPORALITY_DELTA: 1,
+          AGGREGATION_TEMPORALITY_CUMULATIVE: 2,
+        },
+      },
+    },
+    trace: {
+      v1: {
+        Span: {
+          SpanKind: {
+            SPAN_KIND_UNSPECIFIED: 0,
+            SPAN_KIND_INTERNAL: 1,
+            SPAN_KIND_SERVER: 2,
+            SPAN_KIND_CLIENT: 3,
+          },
+        },
+        Status: {
+          StatusCode: {
+            STATUS_CODE_UNSET: 0,
+            STATUS_CODE_OK: 1,
+            STATUS_CODE_ERROR: 2,
+          },
+        },
+      },
+    },
+  },
+} as const
+
 export const storage = {
   Disk: {
     DiskType: {

@@ -2261,6 +2261,127 @@ export namespace machine {
   }
 }
 
+export namespace opentelemetry.proto.common.v1 {
+  export interface AnyValue {
+    stringValue?: string
+    boolValue?: boolean
+    intValue?: number
+    doubleValue?: number
+  }
+  export interface KeyValue {
+    key: string
+    value?: opentelemetry.proto.common.v1.AnyValue
+  }
+  export interface InstrumentationScope {
+    name: string
+    version: string
+  }
+}
+
+export namespace opentelemetry.proto.collector.metrics.v1 {
+  export interface ExportMetricsServiceRequest {
+    resourceMetrics: opentelemetry.proto.metrics.v1.ResourceMetrics[]
+  }
+  export interface ExportMetricsServiceResponse {
+    partialSuccess?: opentelemetry.proto.collector.metrics.v1.ExportMetricsPartialSuccess
+  }
+  export interface ExportMetricsPartialSuccess {
+    rejectedDataPoints: number
+    errorMessage: string
+  }
+}
+
+export namespace opentelemetry.proto.collector.trace.v1 {
+  export interface ExportTraceServiceRequest {
+    resourceSpans: opentelemetry.proto.trace.v1.ResourceSpans[]
+  }
+  export interface ExportTraceServiceResponse {
+    partialSuccess?: opentelemetry.proto.collector.trace.v1.ExportTracePartialSuccess
+  }
+  export interface ExportTracePartialSuccess {
+    rejectedSpans: number
+    errorMessage: string
+  }
+}
+
+export namespace opentelemetry.proto.metrics.v1 {
+  export interface ResourceMetrics {
+    resource?: opentelemetry.proto.resource.v1.Resource
+    scopeMetrics: opentelemetry.proto.metrics.v1.ScopeMetrics[]
+  }
+  export interface ScopeMetrics {
+    scope?: opentelemetry.proto.common.v1.InstrumentationScope
+    metrics: opentelemetry.proto.metrics.v1.Metric[]
+  }
+  export interface Metric {
+    name: string
+    description: string
+    unit: string
+    gauge?: opentelemetry.proto.metrics.v1.Gauge
+    sum?: opentelemetry.proto.metrics.v1.Sum
+    histogram?: opentelemetry.proto.metrics.v1.Histogram
+  }
+  export interface Gauge {
+    dataPoints: opentelemetry.proto.metrics.v1.NumberDataPoint[]
+  }
+  export interface Sum {
+    dataPoints: opentelemetry.proto.metrics.v1.NumberDataPoint[]
+    aggregationTemporality: number
+    isMonotonic: boolean
+  }
+  export interface Histogram {
+    dataPoints: opentelemetry.proto.metrics.v1.HistogramDataPoint[]
+    aggregationTemporality: number
+  }
+  export interface NumberDataPoint {
+    startTimeUnixNano: string
+    timeUnixNano: string
+    asDouble?: number
+    attributes: opentelemetry.proto.common.v1.KeyValue[]
+  }
+  export interface HistogramDataPoint {
+    startTimeUnixNano: string
+    timeUnixNano: string
+    count: number
+    sum?: number
+    bucketCounts: number[]
+    explicitBounds: number[]
+    attributes: opentelemetry.proto.common.v1.KeyValue[]
+  }
+}
+
+export namespace opentelemetry.proto.resource.v1 {
+  export interface Resource {
+    attributes: opentelemetry.proto.common.v1.KeyValue[]
+  }
+}
+
+export namespace opentelemetry.proto.trace.v1 {
+  export interface ResourceSpans {
+    resource?: opentelemetry.proto.resource.v1.Resource
+    scopeSpans: opentelemetry.proto.trace.v1.ScopeSpans[]
+  }
+  export interface ScopeSpans {
+    scope?: opentelemetry.proto.common.v1.InstrumentationScope
+    spans: opentelemetry.proto.trace.v1.Span[]
+  }
+  export interface Span {
+    traceId: Uint8Array
+    spanId: Uint8Array
+    parentSpanId: Uint8Array
+    name: string
+    kind: number
+    startTimeUnixNano: string
+    endTimeUnixNano: string
+    attributes: opentelemetry.proto.common.v1.KeyValue[]
+    status?: opentelemetry.proto.trace.v1.Status
+  }
+  export interface Status {
+    message: string
+    code: number
+  }
+}
+
 export namespace securityapi {
   export interface CertificateRequest {
     csr: Uint8Array
@@ -2816,6 +2937,16 @@ export interface Methods {
   'machine.MachineService/MetaDelete': { kind: 'unary'; request: machine.MetaDeleteRequest; reply: machine.MetaDeleteResponse }
   'machine.MachineService/ImageList': { kind: 'server'; request: machine.ImageListRequest; reply: machine.ImageListResponse }
   'machine.MachineService/ImagePull': { kind: 'unary'; request: machine.ImagePullRequest; reply: machine.ImagePullResponse }
+  'opentelemetry.proto.collector.metrics.v1.MetricsService/Export': {
+    kind: 'unary'
+    request: opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest
+    reply: opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceResponse
+  }
+  'opentelemetry.proto.collector.trace.v1.TraceService/Export': {
+    kind: 'unary'
+    request: opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest
+    reply: opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse
+  }
   'securityapi.SecurityService/Certificate': {
     kind: 'unary'
     request: securityapi.CertificateRequest

@@ -68,7 +68,7 @@ const limits: readonly (readonly [page: string, figure: string, source: string, 
   ['docs/rotation.md', '75 seconds', 'src/programs/talosctl/rotation/rotate-keys.ts', 'const tokenReload = 75_000'],
   ['docs/upgrades.md', '2101 MiB', 'src/os/lifecycle/install/layout.ts', 'size: 2101 * mebibyte'],
   ['docs/upgrades.md', '2000 MiB', 'src/os/lifecycle/install/layout.ts', 'size: 2000 * mebibyte'],
-  ['docs/upgrades.md', '1 GiB', 'src/os/lifecycle/release/uploads.ts', 'const largest = 2 ** 30'],
+  ['docs/upgrades.md', '1 GiB', 'src/os/lifecycle/release/bounded-file.ts', 'const largest = 2 ** 30'],
   ['docs/upgrades.md', '30 minutes', 'src/os/lifecycle/upgrade/trial.ts', 'const usualMinutes = 30'],
 ]
 

@@ -3,8 +3,20 @@ import type { Store } from '../../cosi/store.ts'
 import { DeliveryStatus } from '../telemetry/resources/delivery-status.ts'
 import type { Finding } from './findings.ts'
 
-const names = { logs: 'log destination', kernel: 'kernel log destination', events: 'event sink' } as const
-const keys = { logs: 'machine.logging.destinations', kernel: 'KmsgLogConfig', events: 'EventSinkConfig' } as const
+const names = {
+  logs: 'log destination',
+  kernel: 'kernel log destination',
+  events: 'event sink',
+  traces: 'collector of traces',
+  metrics: 'collector of metrics',
+} as const
+const keys = {
+  logs: 'machine.logging.destinations',
+  kernel: 'KmsgLogConfig',
+  events: 'EventSinkConfig',
+  traces: 'TelemetryConfig',
+  metrics: 'TelemetryConfig',
+} as const
 
 /** Destinations that are not reached, and those that lost something in the last hour. */
 export function troubledDeliveries(store: Store): Finding[] {

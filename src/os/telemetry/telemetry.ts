@@ -9,7 +9,7 @@ import { deliverLogs } from './controllers/log-delivery.ts'
 import { configLogDestinations } from './controllers/log-destination.ts'
 import { configMetricsEndpoint, startMetrics } from './controllers/metrics-endpoint.ts'
 import { observeStats } from './controllers/stats.ts'
-import { exportTraces } from './controllers/traces.ts'
+import { configCollector, exportTelemetry } from './controllers/telemetry-export.ts'
 import { resources } from './resource-types.ts'
 import { metricsdService } from './services/metricsd.ts'
 
@@ -23,7 +23,8 @@ export const telemetry: Area = {
       controllers: [
         observeCalls(machine.calls.audit),
         observeStats(machine.kernel),
-        exportTraces(machine),
+        configCollector,
+        exportTelemetry(machine),
         configLogDestinations,
         configKmsgLog(commandLine),
         configEventSink(commandLine),

@@ -62,6 +62,7 @@ describe('the JSON schema', () => {
     const wrong: string[] = []
     const typeOf: [RegExp, (schema: any) => boolean][] = [
       [/^(u?int|uint\d+)$/, ({ type }) => type === 'integer'],
+      [/^float$/, ({ type }) => type === 'number'],
       [/^bool$/, ({ type }) => type === 'boolean'],
       [/^object/, ({ type }) => type === 'object' || type === undefined],
       [/^list/, ({ type }) => type === 'array'],

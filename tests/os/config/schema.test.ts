@@ -35,7 +35,7 @@ function follow(schema: unknown, path: string): any {
 }
 
 function fits(type: string, schema: any): boolean {
-  if (/^(u?int|uint\d+)$/.test(type)) return schema.type === 'number'
+  if (/^(u?int|uint\d+|float)$/.test(type)) return schema.type === 'number'
   if (type === 'bool') return schema.type === 'boolean'
   if (type.startsWith('object')) return ['object', 'record', 'unknown'].includes(schema.type)
   if (type.startsWith('list')) return schema.type === 'array'

@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { defineResource } from '../../../cosi/resource.ts'
 
-/** What became of the logs or events for one destination, since the machine started. */
+/** What became of the logs, events or telemetry for one destination, since the machine started. */
 export const DeliveryStatus = defineResource({
   type: 'DeliveryStatuses.runtime.ichor.dev',
   namespace: 'runtime',
@@ -17,8 +17,8 @@ export const DeliveryStatus = defineResource({
     'Last error': '{.lastError}',
   },
   spec: v.object({
-    /** What is sent: logs of services, the kernel's log, or events. */
-    source: v.picklist(['logs', 'kernel', 'events']),
+    /** What is sent: logs of services, the kernel's log, events, or traces and metrics. */
+    source: v.picklist(['logs', 'kernel', 'events', 'traces', 'metrics']),
     destination: v.string(),
     connected: v.boolean(),
     /** Messages that the receiver has. */

@@ -11,6 +11,8 @@ const interval = 100
 export interface Waiting {
   /** What each receiver that is connected does not have yet. */
   waiting(): readonly number[]
+  /** Sends now what waits for more. */
+  flush?(): void
 }
 
 /** Everything that a machine sends to receivers of logs and events. */
@@ -35,6 +37,7 @@ export class Deliveries {
   async drain(): Promise<void> {
     const end = this.#clock.deadline(drainLimit)
     const began = this.#clock.elapsed()
+    for (const source of this.#sources) source.flush?.()
     let progress = { state: '', at: began }
     for (;;) {
       const waiting = this.#sources.flatMap((source) => source.waiting()).filter((amount) => amount > 0)

@@ -16,7 +16,7 @@ export function dropReporter(counts: DeliveryCounts, log: Logger, clock: Pick<Cl
     if (clock.elapsed() < next) return
     next = clock.elapsed() + interval
     const { destination } = counts
-    log.warn('log lines lost before they could be delivered', { destination, source, ...sums })
+    log.warn('lost before delivery', { destination, source, ...sums })
     Object.assign(sums, { bytes: 0, records: 0 })
   }
 }
