@@ -97,7 +97,7 @@ function skip(files: readonly string[], reason: string): void {
 if (!(await check('install dependencies', [process.execPath, 'install', '--frozen-lockfile']))) finish()
 const tools = join(root, 'node_modules/.bin')
 await check('type check', [join(tools, 'tsc'), '-p', '.'])
-await check('types of the example for contributors', [process.execPath, 'tests/example-types.ts'])
+await check('example for contributors', [process.execPath, 'tests/example.ts'])
 await check('lint and format', [join(tools, 'biome'), 'check', '--error-on-warnings', '.'])
 // Reference implementations that stories compare with; without root, stories whose program is missing are skipped.
 const asRoot = process.platform === 'linux' && process.getuid?.() === 0
