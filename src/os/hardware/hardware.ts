@@ -1,5 +1,6 @@
 import type { Area } from '../area.ts'
 import { observePciDevices } from './controllers/pci-devices.ts'
+import { bindPciDrivers, configPciDrivers } from './controllers/pci-driver-rebind.ts'
 import { observeSystemInfo } from './controllers/system-info.ts'
 import { resources } from './resource-types.ts'
 
@@ -8,6 +9,9 @@ export const hardware: Area = {
   name: 'hardware',
   resources,
   parts: (machine) => ({
-    controllers: machine.kernel.mode === 'container' ? [] : [observeSystemInfo(machine.kernel), observePciDevices(machine.kernel)],
+    controllers:
+      machine.kernel.mode === 'container'
+        ? []
+        : [observeSystemInfo(machine.kernel), observePciDevices(machine.kernel), configPciDrivers, bindPciDrivers(machine.kernel)],
   }),
 }

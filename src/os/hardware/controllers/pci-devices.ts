@@ -3,6 +3,7 @@ import type { Kernel } from '../../kernel.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { pciClass } from '../pci-classes.ts'
 import { PCIDevice } from '../resources/pci-device.ts'
+import { PCIDriverRebindStatus } from '../resources/pci-driver-rebind.ts'
 
 const bus = '/sys/bus/pci/devices'
 
@@ -11,7 +12,8 @@ export const observePciDevices = ({ files }: { files: Pick<Kernel['files'], 'exi
   defineController({
     name: 'hardware.PCIDevicesController',
     effects: 'none',
-    inputs: { ready: weak(DevicesStatus, { id: 'devices' }) },
+    // Devices that were bound to another driver are read again.
+    inputs: { ready: weak(DevicesStatus, { id: 'devices' }), rebound: weak(PCIDriverRebindStatus) },
     outputs: { devices: exclusive(PCIDevice) },
     reconcile({ ready, devices }) {
       if (!ready.get('devices')?.spec.ready || !files.exists(bus)) return
