@@ -112,6 +112,7 @@ export function testUpgrades(firmware: 'uefi' | 'bios'): void {
       expect(upgraded.stderr).toContain('marked good')
       expect(upgraded.code).toBe(0)
       expect(machine.console).toMatch(new RegExp(`release marked good.*version=v\\S+-${better}`))
+      if (firmware === 'uefi') await machine.shows(/boot loader renewed/, minutes)
       remember('good')
     },
     60 * minutes,

@@ -23,7 +23,7 @@ export type Variant = 'good' | 'unlocked' | 'hangs' | 'panics' | 'dies' | 'mute'
 /** Minutes that a release which never answers has to prove itself. */
 const trialMinutes = 4
 
-/** Releases with a root file system of their own, in blocks behind the first one's; the others share it. */
+/** Releases with a root file system and a boot loader of their own, by what is behind the first one's; the others share them. */
 const ownRoots: Readonly<Partial<Record<Variant, number>>> = { good: 1, unlocked: 2 }
 /** Of SquashFS as its hash tree sees it. */
 const rootBlock = 4096
@@ -86,6 +86,8 @@ export async function makeVariant(installer: string, variant: Variant): Promise<
       const verity = await anotherRoot(join(work, 'root.sqsh'), blocks)
       rootHash = verity.rootHash
       replacing('ichor/root', 0o644, Buffer.from(verityLine(verity)))
+      // Firmware ignores what is behind the sections of a program.
+      write('systemd-boot.efi', Buffer.concat([read('systemd-boot.efi'), Buffer.alloc(blocks * 512)]))
     }
     // Without anything to start from the kernel gives up.
     if (variant === 'panics') initramfs = Buffer.from(cpioTrailer())
