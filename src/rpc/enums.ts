@@ -366,6 +366,18 @@ export const machine = {
 
 export const opentelemetry = {
   proto: {
+    logs: {
+      v1: {
+        SeverityNumber: {
+          SEVERITY_NUMBER_UNSPECIFIED: 0,
+          SEVERITY_NUMBER_DEBUG: 5,
+          SEVERITY_NUMBER_INFO: 9,
+          SEVERITY_NUMBER_WARN: 13,
+          SEVERITY_NUMBER_ERROR: 17,
+          SEVERITY_NUMBER_FATAL: 21,
+        },
+      },
+    },
     metrics: {
       v1: {
         AggregationTemporality: {

@@ -2278,6 +2278,19 @@ export namespace opentelemetry.proto.common.v1 {
   }
 }
 
+export namespace opentelemetry.proto.collector.logs.v1 {
+  export interface ExportLogsServiceRequest {
+    resourceLogs: opentelemetry.proto.logs.v1.ResourceLogs[]
+  }
+  export interface ExportLogsServiceResponse {
+    partialSuccess?: opentelemetry.proto.collector.logs.v1.ExportLogsPartialSuccess
+  }
+  export interface ExportLogsPartialSuccess {
+    rejectedLogRecords: number
+    errorMessage: string
+  }
+}
+
 export namespace opentelemetry.proto.collector.metrics.v1 {
   export interface ExportMetricsServiceRequest {
     resourceMetrics: opentelemetry.proto.metrics.v1.ResourceMetrics[]
@@ -2301,6 +2314,25 @@ export namespace opentelemetry.proto.collector.trace.v1 {
   export interface ExportTracePartialSuccess {
     rejectedSpans: number
     errorMessage: string
+  }
+}
+
+export namespace opentelemetry.proto.logs.v1 {
+  export interface ResourceLogs {
+    resource?: opentelemetry.proto.resource.v1.Resource
+    scopeLogs: opentelemetry.proto.logs.v1.ScopeLogs[]
+  }
+  export interface ScopeLogs {
+    scope?: opentelemetry.proto.common.v1.InstrumentationScope
+    logRecords: opentelemetry.proto.logs.v1.LogRecord[]
+  }
+  export interface LogRecord {
+    timeUnixNano: string
+    severityNumber: number
+    severityText: string
+    body?: opentelemetry.proto.common.v1.AnyValue
+    attributes: opentelemetry.proto.common.v1.KeyValue[]
+    observedTimeUnixNano: string
   }
 }
 
@@ -2937,6 +2969,11 @@ export interface Methods {
   'machine.MachineService/MetaDelete': { kind: 'unary'; request: machine.MetaDeleteRequest; reply: machine.MetaDeleteResponse }
   'machine.MachineService/ImageList': { kind: 'server'; request: machine.ImageListRequest; reply: machine.ImageListResponse }
   'machine.MachineService/ImagePull': { kind: 'unary'; request: machine.ImagePullRequest; reply: machine.ImagePullResponse }
+  'opentelemetry.proto.collector.logs.v1.LogsService/Export': {
+    kind: 'unary'
+    request: opentelemetry.proto.collector.logs.v1.ExportLogsServiceRequest
+    reply: opentelemetry.proto.collector.logs.v1.ExportLogsServiceResponse
+  }
   'opentelemetry.proto.collector.metrics.v1.MetricsService/Export': {
     kind: 'unary'
     request: opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest

@@ -1,20 +1,23 @@
 /**
- * Traces and metrics at the OpenTelemetry collector's own receiver, in each form that it takes. The controller is that of a node, the
+ * Traces, metrics and logs at the OpenTelemetry collector's own receiver, in each form that it takes. The controller is that of a node, the
  * metrics are those of this machine.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as files from '../../src/linux/fs/files.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname.ts'
 import { NetworkStatus } from '../../src/os/network/resources/network-status.ts'
 import { Outbound } from '../../src/os/outbound.ts'
+import { LogFiles } from '../../src/os/runtime/log-files.ts'
 import { configCollector, exportTelemetry } from '../../src/os/telemetry/controllers/telemetry-export.ts'
 import { DeliveryStatus } from '../../src/os/telemetry/resources/delivery-status.ts'
 import { protocols } from '../../src/os/telemetry/resources/otlp-protocols.ts'
 import { Deliveries } from '../../src/os/telemetry/shipping/deliveries.ts'
 import { unary } from '../../src/rpc/server/method.ts'
+import { Logs } from '../../src/supervise/logs.ts'
 import { builtTool } from '../etcd/etcd-tools.ts'
 import { fill, machine } from '../os/telemetry/metrics/machine.ts'
 
@@ -22,6 +25,8 @@ const folder = mkdtempSync(join(tmpdir(), 'ichor-telemetry-'))
 const host = '127.0.0.1'
 const ports = { grpc: 5145, http: 5146 } as const
 const node = await machine()
+const logs = new Logs()
+const logFiles = new LogFiles({ files, log: node.log, logs: () => logs.entries() }, folder)
 const deliveries = new Deliveries(node.clock, node.log)
 const outbound = new Outbound({ publicRoots: '', addedRoots: () => '', variables: () => [] })
 
@@ -57,10 +62,14 @@ beforeAll(async () => {
   receiver = Bun.spawn([program, `${host}:${ports.grpc}`, `${host}:${ports.http}`], { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
   listen(receiver.stdout).catch(() => {}) // it was stopped
   await got('ready')
+  logFiles.open()
   fill(node.store)
   node.store.put(HostnameStatus, 'hostname', { hostname: 'node-1', domainname: '' })
   node.store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
-  node.runtime.register(configCollector, exportTelemetry({ ...node, outbound, deliveries }))
+  node.runtime.register(
+    configCollector,
+    exportTelemetry({ ...node, supervisor: Object.assign(node.supervisor, { logs }), logFiles, outbound, deliveries }),
+  )
 }, 600_000)
 afterAll(() => {
   node.runtime.stop()
@@ -71,11 +80,11 @@ afterAll(() => {
 const attribute = (attributes: readonly { key: string; value: Record<string, unknown> }[], name: string) =>
   Object.values(attributes.find(({ key }) => key === name)?.value ?? {})[0]
 
-test.each(protocols)('over %s the receiver decodes spans of calls and all metrics', async (protocol) => {
+test.each(protocols)('over %s the receiver decodes spans of calls, all metrics and lines of logs', async (protocol) => {
   const port = protocol === 'grpc' ? ports.grpc : ports.http
   const endpoint = `http://${host}:${port}`
   const attributes = { 'deployment.environment.name': protocol }
-  const otlp = { endpoint, protocol, attributes, traces: {}, metrics: { interval: '5s' } }
+  const otlp = { endpoint, protocol, attributes, traces: {}, metrics: { interval: '5s' }, logs: {} }
   const ours = ({ resource }: { resource: { attributes: [] } }) =>
     attribute(resource.attributes, 'deployment.environment.name') === protocol
   node.store.put(MachineConfig, 'v1alpha1', JSON.stringify({ apiVersion: 'v1alpha1', kind: 'TelemetryConfig', otlp }))
@@ -86,6 +95,7 @@ test.each(protocols)('over %s the receiver decodes spans of calls and all metric
     peer: host,
   }
   node.calls.ended({ ...call, metadata: { traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] } }, 'NotFound', 12.5)
+  logs.open('etcd').line('{"level":"warn","ts":"2026-01-02T03:04:05.678Z","msg":"elected","term":7}')
   await deliveries.drain()
 
   const [{ resource, scopeSpans }] = (await got('traces', ({ resourceSpans }) => resourceSpans.some(ours))).resourceSpans
@@ -96,6 +106,15 @@ test.each(protocols)('over %s the receiver decodes spans of calls and all metric
     name: 'machine.MachineService/Version',
     kind: 2,
     status: { code: 2, message: 'NotFound' },
+  })
+
+  const [{ scopeLogs }] = (await got('logs', ({ resourceLogs }) => resourceLogs.some(ours))).resourceLogs
+  expect(scopeLogs[0].logRecords.at(-1)).toMatchObject({
+    severityText: 'warn',
+    severityNumber: 13,
+    timeUnixNano: '1767323045678000000',
+    body: { stringValue: 'elected' },
+    attributes: [{ key: 'term', value: { intValue: '7' } }],
   })
 
   const [{ scopeMetrics }] = (await got('metrics', ({ resourceMetrics }) => resourceMetrics.some(ours))).resourceMetrics

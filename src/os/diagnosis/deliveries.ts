@@ -9,6 +9,7 @@ const names = {
   events: 'event sink',
   traces: 'collector of traces',
   metrics: 'collector of metrics',
+  'log-records': 'collector of logs',
 } as const
 const keys = {
   logs: 'machine.logging.destinations',
@@ -16,6 +17,7 @@ const keys = {
   events: 'EventSinkConfig',
   traces: 'TelemetryConfig',
   metrics: 'TelemetryConfig',
+  'log-records': 'TelemetryConfig',
 } as const
 
 /** Destinations that are not reached, and those that lost something in the last hour. */
@@ -24,8 +26,9 @@ export function troubledDeliveries(store: Store): Finding[] {
     .list(DeliveryStatus)
     .filter(({ spec: { connected, lastError, losing } }) => losing || (!connected && lastError !== ''))
     .map(({ metadata: { id }, spec: { source, destination, connected, lastError, losing, dropped, droppedBytes, behind } }) => {
-      const unit = source === 'logs' ? 'bytes' : 'records'
-      const lost = losing ? [`${source === 'logs' ? droppedBytes : dropped} ${unit} were lost before they could be sent`] : []
+      const ofBytes = source === 'logs' || source === 'log-records'
+      const unit = ofBytes ? 'bytes' : 'records'
+      const lost = losing ? [`${ofBytes ? droppedBytes : dropped} ${unit} were lost before they could be sent`] : []
       const silent = connected
         ? []
         : [`it takes nothing, and ${behind} ${unit} wait: check the receiver, the route to it, and ${keys[source]}`]

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
@@ -56,10 +57,19 @@ func main() {
 		return show("metrics", text, err)
 	})
 	check(err)
+	records, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
+		text, err := (&plog.JSONMarshaler{}).MarshalLogs(logs)
+		return show("logs", text, err)
+	})
+	check(err)
+	logs, err := factory.CreateLogs(ctx, settings, config, records)
+	check(err)
 	traces, err := factory.CreateTraces(ctx, settings, config, spans)
 	check(err)
 	metrics, err := factory.CreateMetrics(ctx, settings, config, points)
 	check(err)
+	// All are one server, which serves what was created before it starts.
+	check(logs.Start(ctx, componenttest.NewNopHost()))
 	check(traces.Start(ctx, componenttest.NewNopHost()))
 	check(metrics.Start(ctx, componenttest.NewNopHost()))
 	fmt.Println("ready")

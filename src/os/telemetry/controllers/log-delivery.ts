@@ -7,39 +7,23 @@ import { Destinations, reportInterval } from '../shipping/destinations.ts'
 import { dropReporter } from '../shipping/drop-reporter.ts'
 import { endpointOf } from '../shipping/endpoint.ts'
 import { LogFeed } from '../shipping/log-feed.ts'
+import { type NodeLogs, nodeLogs } from '../shipping/node-logs.ts'
 import { type ShippingDependencies, ship } from '../shipping/ship.ts'
 
 /** Bytes of a datagram with some room for its headers: 65,507 are the most over IPv4. */
 const longestDatagram = 65_000
 
-interface Dependencies extends ShippingDependencies, Pick<Machine, 'logFiles' | 'deliveries'> {
-  readonly supervisor: { readonly logs: Machine['supervisor']['logs'] }
-}
+interface Dependencies extends ShippingDependencies, NodeLogs, Pick<Machine, 'deliveries'> {}
 
 /** Sends the logs of all services, from the oldest line in memory on, to every destination. */
 export const deliverLogs = (machine: Dependencies): Controller => {
-  const {
-    supervisor: { logs },
-    logFiles,
-    log,
-    clock,
-  } = machine
+  const { log, clock } = machine
   const tags = new Map<string, Readonly<Record<string, string>>>()
-  const all = () => [...logs.entries(), ['kernel', logFiles.kernel] as const]
-  const subscribe = (listener: () => void) => {
-    const stops = [logs.subscribe(listener), logFiles.onKernelWrite(listener)]
-    return () => {
-      for (const stop of stops) stop()
-    }
-  }
   const destinations = new Destinations('logs', clock, (counts, id) => {
     const { protocol } = endpointOf(id.split(' ')[0] ?? '')
     return new LogFeed({
-      logs: all,
-      subscribe,
-      files: logFiles,
+      ...nodeLogs(machine),
       tags: () => tags.get(id) ?? {},
-      now: () => clock.now(),
       dropped: dropReporter(counts, log, clock),
       ...(protocol === 'udp' && { longestMessage: longestDatagram }),
     })

@@ -7,7 +7,7 @@ import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { Environment } from '../../runtime/resources/environment.ts'
 import { TelemetryConfig } from '../documents/telemetry.ts'
 import { collect, type Sources } from '../metrics/collect.ts'
-import { type ExportContext, exportMetrics, exportSpans } from '../otlp/export.ts'
+import { type ExportContext, exportLogs, exportMetrics, exportSpans } from '../otlp/export.ts'
 import { senderTo } from '../otlp/sender.ts'
 import { settingsOf, traceSettings } from '../otlp/settings.ts'
 import { DeliveryStatus } from '../resources/delivery-status.ts'
@@ -15,6 +15,9 @@ import { TelemetryCollector } from '../resources/telemetry-collector.ts'
 import type { DeliveryCounts } from '../shipping/delivery-counts.ts'
 import { Destinations, reportInterval } from '../shipping/destinations.ts'
 import { dropReporter } from '../shipping/drop-reporter.ts'
+import type { Dropped } from '../shipping/feed.ts'
+import { LogFeed } from '../shipping/log-feed.ts'
+import { type NodeLogs, nodeLogs } from '../shipping/node-logs.ts'
 
 /** The collector of the configuration, else that of the environment. */
 export const configCollector: Controller = defineController({
@@ -31,8 +34,8 @@ export const configCollector: Controller = defineController({
   },
 })
 
-/** Exports traces of the machine API's calls and metrics. */
-export const exportTelemetry = (machine: Sources & Pick<Machine, 'outbound' | 'deliveries'>): Controller => {
+/** Exports traces of the machine API's calls, metrics and logs. */
+export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'outbound' | 'deliveries'>): Controller => {
   const { calls, version, log, outbound, clock, deliveries } = machine
   const { queue } = calls.spans
   const traces = new Destinations('traces', clock, (counts) => {
@@ -42,6 +45,9 @@ export const exportTelemetry = (machine: Sources & Pick<Machine, 'outbound' | 'd
   })
   // A reading is the present: nothing waits.
   const readings = new Destinations('metrics', clock, () => ({ behind: 0, positions: {} }))
+  let services: readonly string[] = []
+  const logs = new Destinations('log-records', clock, (counts) => feedOf(machine, dropReporter(counts, log, clock), () => services))
+  deliveries.add(logs)
   deliveries.add({ waiting: () => traces.waiting(), flush: () => queue.flush() })
   return defineController({
     name: 'runtime.TelemetryExportController',
@@ -56,6 +62,8 @@ export const exportTelemetry = (machine: Sources & Pick<Machine, 'outbound' | 'd
       calls.spans.use(collector?.traces ? collector.ratio : undefined)
       traces.retain(new Set(collector?.traces ? [collector.traces] : []))
       readings.retain(new Set(collector?.metrics ? [collector.metrics] : []))
+      logs.retain(new Set(collector?.logs ? [collector.logs] : []))
+      services = collector?.services ?? []
       if (!collector || !network.get('status')?.spec.addressReady) return
       const name = hostname.get('hostname')?.spec.hostname
       const resource = { 'service.version': version.tag, ...(name && { 'host.name': name }), ...collector.attributes }
@@ -79,7 +87,19 @@ export const exportTelemetry = (machine: Sources & Pick<Machine, 'outbound' | 'd
         )
         statuses.put(`metrics/${collector.metrics}`, readings.status(destination))
       }
+      if (collector.logs) {
+        const destination = logs.get(collector.logs)
+        background(`logs ${key}`, (signal) => running(destination.counts, (context) => exportLogs(destination.reader, context, signal)))
+        statuses.put(`log-records/${collector.logs}`, logs.status(destination))
+      }
       wakeIn(reportInterval)
     },
   })
+}
+
+/** The logs of some services; of all when none is named. */
+function feedOf(machine: NodeLogs, dropped: Dropped, services: () => readonly string[]): LogFeed {
+  const sources = nodeLogs(machine)
+  const isSent = (name: string) => services().length === 0 || services().includes(name)
+  return new LogFeed({ ...sources, logs: () => [...sources.logs()].filter(([name]) => isSent(name)), tags: () => ({}), dropped })
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import * as v from 'valibot'
-import { described, duration, ipAndPort, mapOf, needed, oneOf, section, share, text, url } from '../../../document/fields.ts'
+import { described, duration, ipAndPort, listOf, mapOf, needed, oneOf, section, share, text, url } from '../../../document/fields.ts'
 import { defineDocument, type Reporter } from '../../../document/kind.ts'
 import { milliseconds } from '../../../wire/duration.ts'
 import { splitHostPort } from '../../../wire/host-port.ts'
@@ -42,12 +42,21 @@ const otlp = section({
     section({ interval: described(duration, 'The time between two readings, at least `5s`; by default `60s`.') }),
     'The metrics that Prometheus would scrape. Without this key none are sent.',
   ),
+  logs: described(
+    section({
+      services: described(
+        listOf(text),
+        'The services whose logs are sent, as `talosctl services` names them; `kernel` is the log of the kernel. By default all are.',
+      ),
+    }),
+    'The logs of services and of the kernel, from the oldest line in memory on. Without this key none are sent.',
+  ),
 })
 
 /** Metrics for other machines. */
 export const TelemetryConfig = defineDocument({
   kind: 'TelemetryConfig',
-  description: 'Metrics and traces of this node for other machines.',
+  description: 'Metrics, traces and logs of this node for other machines.',
   schema: section({
     prometheus: described(
       prometheus,
@@ -77,12 +86,12 @@ const longestTimeout = 60_000
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e]*$/
 
-function collectorRules({ endpoint, headers = {}, timeout, traces, metrics }: v.InferOutput<typeof otlp>, report: Reporter): void {
+function collectorRules({ endpoint, headers = {}, timeout, traces, metrics, logs }: v.InferOutput<typeof otlp>, report: Reporter): void {
   if (endpoint === undefined) report.error(['otlp', 'endpoint'], 'the URL of a collector is required, like "https://collector:4318"')
   else if (/[?#@]/.test(endpoint))
     report.error(['otlp', 'endpoint'], 'a URL has no user, query or fragment here: put credentials into headers')
-  if (traces === undefined && metrics === undefined)
-    report.error(['otlp'], 'nothing would be sent: add "traces: {}", "metrics: {}", or both')
+  if (traces === undefined && metrics === undefined && logs === undefined)
+    report.error(['otlp'], 'nothing would be sent: add "traces: {}", "metrics: {}" or "logs: {}"')
   for (const [name, value] of Object.entries(headers))
     if (!headerName.test(name) || !headerValue.test(value))
       report.error(['otlp', 'headers', name], 'a header has a name of letters, digits and dashes, and a value of one line of ASCII')

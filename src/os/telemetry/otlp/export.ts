@@ -5,7 +5,9 @@ import { pause } from '../../../timing/pause.ts'
 import type { Metric } from '../metrics/exposition.ts'
 import { countDelivered, keepAttempting } from '../shipping/attempts.ts'
 import type { DeliveryCounts } from '../shipping/delivery-counts.ts'
+import type { Feed } from '../shipping/feed.ts'
 import type { SpanQueue } from '../traces/span-queue.ts'
+import { logsRequest } from './log-records.ts'
 import { type About, metricsRequest, tracesRequest } from './requests.ts'
 import type { Outcome, Sender } from './sender.ts'
 
@@ -54,6 +56,21 @@ export async function exportMetrics(
         const { request, points } = metricsRequest(read(), { ...about, since, now: clock.now().getTime() })
         await settle(points, await sender.send('metrics', request, signal))
         await pause(interval, signal)
+      }
+    },
+    signal,
+  )
+}
+
+/** Sends logs until the signal. What a collector does not have is sent again, from the disk when memory no longer has it. Never rejects. */
+export async function exportLogs(feed: Feed, context: ExportContext, signal: AbortSignal): Promise<void> {
+  const { sender, about, clock } = context
+  await attempting(
+    context,
+    async (settle) => {
+      for await (const { texts, delivered } of feed.batches(signal)) {
+        await settle(texts.length, await sender.send('logs', logsRequest(texts, about, clock.now().getTime()), signal))
+        delivered()
       }
     },
     signal,

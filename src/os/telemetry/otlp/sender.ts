@@ -17,6 +17,7 @@ import type { Protocol } from '../resources/otlp-protocols.ts'
 const methods = {
   traces: 'opentelemetry.proto.collector.trace.v1.TraceService/Export',
   metrics: 'opentelemetry.proto.collector.metrics.v1.MetricsService/Export',
+  logs: 'opentelemetry.proto.collector.logs.v1.LogsService/Export',
 } as const satisfies Record<string, keyof Methods>
 
 /** What is sent. */
@@ -31,6 +32,7 @@ export interface Collector {
   /** Where each signal goes: with gRPC only scheme, host and port count. */
   readonly traces: string
   readonly metrics: string
+  readonly logs: string
   readonly headers: Readonly<Record<string, string>>
   /** Milliseconds for the answer to a request. */
   readonly timeout: number
@@ -38,7 +40,7 @@ export interface Collector {
 
 /** What became of a request. */
 export type Outcome =
-  /** The collector has it, but for so many spans or points. */
+  /** The collector has it, but for so many spans, points or records. */
   | { readonly kind: 'taken'; readonly rejected: number; readonly why: string }
   /** It must be sent again, not before so many milliseconds. */
   | { readonly kind: 'later'; readonly why: string; readonly after?: number }
@@ -160,7 +162,7 @@ function replyOf(read: () => unknown): unknown {
 
 function taken(reply: unknown): Outcome {
   const { partialSuccess } = (reply ?? {}) as { partialSuccess?: Partial<Record<string, unknown>> | null }
-  const rejected = Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? 0)
+  const rejected = Number(partialSuccess?.rejectedSpans ?? partialSuccess?.rejectedDataPoints ?? partialSuccess?.rejectedLogRecords ?? 0)
   const why = partialSuccess?.errorMessage
   return { kind: 'taken', rejected: Math.max(rejected, 0), why: typeof why === 'string' ? why.slice(0, 500) : '' }
 }

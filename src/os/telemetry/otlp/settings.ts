@@ -16,7 +16,7 @@ const defaultService = 'machined'
 /** The settings of a document; undefined where it declares no collector. */
 export function settingsOf({ otlp }: DocumentOf<typeof TelemetryConfig>): OtlpSettings | undefined {
   if (otlp?.endpoint === undefined) return undefined
-  const { endpoint, protocol = 'http/protobuf', headers = {}, attributes = {}, traces, metrics, timeout } = otlp
+  const { endpoint, protocol = 'http/protobuf', headers = {}, attributes = {}, traces, metrics, logs, timeout } = otlp
   const base = endpoint.replace(/\/+$/, '')
   return {
     protocol,
@@ -24,6 +24,8 @@ export function settingsOf({ otlp }: DocumentOf<typeof TelemetryConfig>): OtlpSe
     ratio: traces?.ratio ?? 1,
     metrics: metrics ? `${base}/v1/metrics` : '',
     interval: metrics?.interval === undefined ? defaultInterval : milliseconds(metrics.interval),
+    logs: logs ? `${base}/v1/logs` : '',
+    services: logs?.services ?? [],
     timeout: timeout === undefined ? defaultTimeout : milliseconds(timeout),
     attributes: { 'service.name': defaultService, ...attributes },
     headers,
@@ -55,6 +57,8 @@ export function traceSettings(variables: readonly string[]): { settings?: OtlpSe
       ratio,
       metrics: '',
       interval: defaultInterval,
+      logs: '',
+      services: [],
       timeout: Number.isFinite(timeout) && timeout > 0 ? timeout : defaultTimeout,
       attributes: { ...pairs(env.OTEL_RESOURCE_ATTRIBUTES), 'service.name': env.OTEL_SERVICE_NAME || defaultService },
       headers,

@@ -17,8 +17,8 @@ export const DeliveryStatus = defineResource({
     'Last error': '{.lastError}',
   },
   spec: v.object({
-    /** What is sent: logs of services, the kernel's log, events, or traces and metrics. */
-    source: v.picklist(['logs', 'kernel', 'events', 'traces', 'metrics']),
+    /** What is sent: logs of services, the kernel's log, events, or traces, metrics and logs to a collector. */
+    source: v.picklist(['logs', 'kernel', 'events', 'traces', 'metrics', 'log-records']),
     destination: v.string(),
     connected: v.boolean(),
     /** Messages that the receiver has. */

@@ -10,7 +10,7 @@ export const TelemetryCollector = defineResource({
   aliases: ['collector', 'collectors'],
   initials: false,
   sensitive: true,
-  columns: { Protocol: '{.protocol}', Traces: '{.traces}', Metrics: '{.metrics}' },
+  columns: { Protocol: '{.protocol}', Traces: '{.traces}', Metrics: '{.metrics}', Logs: '{.logs}' },
   spec: v.object({
     protocol: v.picklist(protocols),
     /** Where traces go; empty when none are sent. */
@@ -21,6 +21,10 @@ export const TelemetryCollector = defineResource({
     metrics: v.string(),
     /** Milliseconds between two readings of the metrics. */
     interval: v.number(),
+    /** Where logs go; empty when none are sent. */
+    logs: v.string(),
+    /** The services whose logs are sent; empty for all, and the kernel's. */
+    services: v.array(v.string()),
     /** Milliseconds for an answer. */
     timeout: v.number(),
     attributes: v.record(v.string(), v.string()),

@@ -20,6 +20,7 @@ const root = await parseProtos()
 const types: Record<string, [request: protobuf.Type, reply: protobuf.Type]> = {
   '/v1/traces': typesOf('trace', 'Trace'),
   '/v1/metrics': typesOf('metrics', 'Metrics'),
+  '/v1/logs': typesOf('logs', 'Logs'),
 }
 
 function typesOf(space: string, name: string): [protobuf.Type, protobuf.Type] {

@@ -5,7 +5,7 @@ import { createLogger } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import { Outbound } from '../../../../src/os/outbound.ts'
 import type { Metric } from '../../../../src/os/telemetry/metrics/exposition.ts'
-import { exportMetrics, exportSpans } from '../../../../src/os/telemetry/otlp/export.ts'
+import { exportLogs, exportMetrics, exportSpans } from '../../../../src/os/telemetry/otlp/export.ts'
 import { senderTo } from '../../../../src/os/telemetry/otlp/sender.ts'
 import type { Protocol } from '../../../../src/os/telemetry/resources/otlp-protocols.ts'
 import { DeliveryCounts } from '../../../../src/os/telemetry/shipping/delivery-counts.ts'
@@ -36,7 +36,7 @@ const about = { resource: { 'service.name': 'machined', zone: 'one' }, scope: { 
 function context(url: string, protocol: Protocol = 'http/protobuf') {
   const messages: string[] = []
   const counts = new DeliveryCounts(url, systemClock)
-  const urls = { traces: `${url}/v1/traces`, metrics: `${url}/v1/metrics` }
+  const urls = { traces: `${url}/v1/traces`, metrics: `${url}/v1/metrics`, logs: `${url}/v1/logs` }
   const sender = senderTo({ protocol, ...urls, headers: { 'x-key': 'a b' }, timeout: 5000 }, outbound)
   closers.push(() => sender.close())
   return { sender, about, counts, log: createLogger(({ message }) => messages.push(message)), clock: systemClock, firstDelay: 1, messages }
@@ -192,6 +192,42 @@ const metrics: Metric[] = [
   },
   { name: 'nothing', help: 'No samples.', type: 'gauge', samples: [] },
 ]
+
+test('lines of logs are sent as records, and again until the collector has them', async () => {
+  const there = collecting({ status: 503 }, {})
+  const it = context(there.url, 'http/json')
+  const message = (msg: string, fields: object) =>
+    JSON.stringify({ msg, 'talos-time': '2026-01-02T03:04:05.678Z', 'talos-service': 'etcd', ...fields })
+  const texts = [
+    message('elected', { 'talos-level': 'warn', term: 7, peers: ['a'] }),
+    message('fine', { 'talos-level': 'info', 'talos-service': 'kubelet' }),
+  ]
+  let delivered = 0
+  const feed = {
+    behind: 0,
+    positions: {},
+    async *batches() {
+      if (delivered === 0) yield { texts, delivered: () => void delivered++ }
+    },
+  }
+  exportLogs(feed, it, stop.signal)
+  const got = await there.received(2)
+  expect(got[1]?.message.resourceLogs).toHaveLength(2)
+  const [{ resource, scopeLogs }] = got[1]!.message.resourceLogs
+  expect(resource.attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'etcd' } })
+  expect(scopeLogs[0].logRecords[0]).toMatchObject({
+    timeUnixNano: '1767323045678000000',
+    severityNumber: 13,
+    severityText: 'warn',
+    body: { stringValue: 'elected' },
+    attributes: [
+      { key: 'term', value: { intValue: 7 } },
+      { key: 'peers', value: { stringValue: '["a"]' } },
+    ],
+  })
+  while (delivered === 0) await new Promise(setImmediate)
+  expect(it.counts).toMatchObject({ sent: 2, dropped: 0 })
+})
 
 test('metrics are read and sent at intervals, as gauges, cumulative sums and histograms', async () => {
   const there = collecting({ status: 502 }, {})

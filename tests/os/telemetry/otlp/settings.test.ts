@@ -28,11 +28,19 @@ const endpoint = 'https://collector:4318'
 
 test('the settings of a document', () => {
   expect(settingsOf({} as Declared)).toBeUndefined()
-  const whole = { endpoint: `${endpoint}/`, headers: { authorization: 'Bearer x' }, traces: { ratio: 0.5 }, metrics: { interval: '30s' } }
+  const whole = {
+    endpoint: `${endpoint}/`,
+    headers: { authorization: 'Bearer x' },
+    traces: { ratio: 0.5 },
+    metrics: { interval: '30s' },
+    logs: { services: ['etcd'] },
+  }
   expect(settingsOf({ otlp: whole } as Declared)).toEqual({
     protocol: 'http/protobuf',
     traces: `${endpoint}/v1/traces`,
     metrics: `${endpoint}/v1/metrics`,
+    logs: `${endpoint}/v1/logs`,
+    services: ['etcd'],
     headers: { authorization: 'Bearer x' },
     timeout: 10_000,
     attributes: { 'service.name': 'machined' },
