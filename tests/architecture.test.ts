@@ -200,19 +200,26 @@ const order = [
 
 describe('areas', () => {
   const areaOf = (path: string): string | undefined => /^os\/([^/]+)\//.exec(path)?.[1]
-  /** Static imports and exports with types; the scanner of the runtime leaves types out. */
+  /** Imports, re-exports and `import('…')`, with those of types, which the scanner of the runtime leaves out. */
   const named = files.flatMap((from) =>
-    [...readFileSync(join(source, from), 'utf8').matchAll(/^(?:import|export)\s[^']*?from '(\.[^']+)'/gm)].map(([, path = '']) => ({
+    [...readFileSync(join(source, from), 'utf8').matchAll(/\b(?:from |import ?\(?\s*)'(\.[^']+)'/g)].map(([, path = '']) => ({
       from,
       to: normalize(join(dirname(from), path)),
     })),
   )
-  const inAreas = [...inside.filter(({ lazy }) => lazy), ...named].flatMap(({ from, to }) => {
+  const inAreas = named.flatMap(({ from, to }) => {
     const [user, owner] = [areaOf(from), areaOf(to)]
     return user && owner ? [{ from, to, user, owner }] : []
   })
   const across = inAreas.filter(({ to, user, owner }) => user !== owner && roomOf(to) !== 'os/resource-types')
   const publicFile = (area: string) => `os/${area}/public.ts`
+
+  test('are judged by all imports that the scanner sees, and by types', () => {
+    const seen = new Set(arrows(named))
+    expect(arrows(inside).filter((arrow) => !seen.has(arrow))).toEqual([])
+    expect(seen).toContain('os/area.ts → os/lifecycle/sequencer.ts')
+    expect(seen).toContain('os/kernel.ts → linux/fs/files.ts')
+  })
 
   test('are all in the order', () => {
     expect([...new Set(files.flatMap((path) => areaOf(path) ?? []))].sort()).toEqual([...order].sort())
@@ -401,7 +408,9 @@ describe('files', () => {
 
   test('have no default export and pass nothing on, except what an area offers to the others', () => {
     const passing = files.filter((path) => !/^os\/[^/]+\/public\.ts$/.test(path))
-    const broken = passing.filter((path) => /^export (default\b|\*|\{[^}]*\} from\b)/m.test(readFileSync(join(source, path), 'utf8')))
+    const broken = passing.filter((path) =>
+      /^export (?:default\b|(?:type )?(?:\*|\{[^}]*\} from\b))/m.test(readFileSync(join(source, path), 'utf8')),
+    )
     expect(broken).toEqual([])
   })
 })
