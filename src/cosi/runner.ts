@@ -162,7 +162,7 @@ export class Runner {
       moment = undefined
       log.warn('controller failed', { error: message, retry_in: `${pause}ms` })
     } finally {
-      state.spent += clock.elapsed() - began
+      this.runtime.ended(state, clock.elapsed() - began)
       state.missing = [...missing.values()]
       state.roundSince = undefined
     }

@@ -24,6 +24,7 @@ export class Runtime {
   readonly #runners = new Map<string, Runner>()
   readonly #log: Logger
   #resting: (() => void)[] = []
+  readonly #listeners: ((controller: string, took: number) => void)[] = []
   #started = false
 
   constructor(
@@ -57,6 +58,17 @@ export class Runtime {
             `controllers "${other.name}" and "${controller.name}" both write "${output.namespace}/${output.type.type}", one of them as its only owner`,
           )
       }
+  }
+
+  /** Calls back after each round with its controller and how long it took, in milliseconds. */
+  onRound(listener: (controller: string, took: number) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Counts a round of a controller. */
+  ended(state: ControllerState, took: number): void {
+    state.spent += took
+    for (const listener of this.#listeners) listener(state.name, took)
   }
 
   start(): void {

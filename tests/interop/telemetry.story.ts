@@ -11,6 +11,7 @@ import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
 import { HostnameStatus } from '../../src/os/network/resources/hostname.ts'
 import { NetworkStatus } from '../../src/os/network/resources/network-status.ts'
 import { Outbound } from '../../src/os/outbound.ts'
+import { Events } from '../../src/os/runtime/events.ts'
 import { LogFiles } from '../../src/os/runtime/log-files.ts'
 import { configCollector, exportTelemetry } from '../../src/os/telemetry/controllers/telemetry-export.ts'
 import { DeliveryStatus } from '../../src/os/telemetry/resources/delivery-status.ts'
@@ -68,7 +69,14 @@ beforeAll(async () => {
   node.store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
   node.runtime.register(
     configCollector,
-    exportTelemetry({ ...node, supervisor: Object.assign(node.supervisor, { logs }), logFiles, outbound, deliveries }),
+    exportTelemetry({
+      ...node,
+      supervisor: Object.assign(node.supervisor, { logs }),
+      logFiles,
+      outbound,
+      deliveries,
+      events: new Events(),
+    }),
   )
 }, 600_000)
 afterAll(() => {

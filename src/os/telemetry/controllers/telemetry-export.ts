@@ -18,6 +18,11 @@ import { dropReporter } from '../shipping/drop-reporter.ts'
 import type { Dropped } from '../shipping/feed.ts'
 import { LogFeed } from '../shipping/log-feed.ts'
 import { type NodeLogs, nodeLogs } from '../shipping/node-logs.ts'
+import { SequenceSpans } from '../traces/sequence-spans.ts'
+import { randomId, type Span } from '../traces/span.ts'
+
+/** Milliseconds from which on a round of a controller is worth a span. */
+const slowRound = 1000
 
 /** The collector of the configuration, else that of the environment. */
 export const configCollector: Controller = defineController({
@@ -35,9 +40,14 @@ export const configCollector: Controller = defineController({
 })
 
 /** Exports traces of the machine API's calls, metrics and logs. */
-export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'outbound' | 'deliveries'>): Controller => {
-  const { calls, version, log, outbound, clock, deliveries } = machine
+export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'outbound' | 'deliveries' | 'events'>): Controller => {
+  const { calls, version, log, outbound, clock, deliveries, events, runtime } = machine
   const { queue } = calls.spans
+  const sequences = new SequenceSpans(queue)
+  let traced = false
+  runtime.onRound((controller, took) => {
+    if (traced && took >= slowRound) queue.add(slowSpan(controller, took, clock.now().getTime()))
+  })
   const traces = new Destinations('traces', clock, (counts) => {
     const drop = dropReporter(counts, log, clock)
     queue.onDrop = (count) => drop('traces', count, 'records')
@@ -59,6 +69,7 @@ export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'out
     outputs: { statuses: shared(DeliveryStatus) },
     reconcile({ collectors, hostname, network, statuses, background, wakeIn }) {
       const collector = collectors.get('collector')?.spec
+      traced = Boolean(collector?.traces)
       calls.spans.use(collector?.traces ? collector.ratio : undefined)
       traces.retain(new Set(collector?.traces ? [collector.traces] : []))
       readings.retain(new Set(collector?.metrics ? [collector.metrics] : []))
@@ -77,6 +88,7 @@ export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'out
       if (collector.traces) {
         const destination = traces.get(collector.traces)
         background(`traces ${key}`, (signal) => running(destination.counts, (context) => exportSpans(queue, context, signal)))
+        background('sequences', (signal) => sequences.follow(events, signal))
         statuses.put(`traces/${collector.traces}`, traces.status(destination))
       }
       if (collector.metrics) {
@@ -95,6 +107,11 @@ export const exportTelemetry = (machine: Sources & NodeLogs & Pick<Machine, 'out
       wakeIn(reportInterval)
     },
   })
+}
+
+function slowSpan(controller: string, took: number, end: number): Span {
+  const ids = { traceId: randomId(16), spanId: randomId(8) }
+  return { ...ids, name: `controller ${controller}`, kind: 'internal', start: end - took, end, attributes: { controller } }
 }
 
 /** The logs of some services; of all when none is named. */

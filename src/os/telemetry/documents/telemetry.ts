@@ -36,7 +36,7 @@ const otlp = section({
     section({
       ratio: described(share, 'The share of the calls that are traced when their caller decides nothing, from 0 to 1; by default 1.'),
     }),
-    'Traces of the calls of the machine API. Without this key none are sent.',
+    'Traces of the calls of the machine API, of the sequences of the machine and of slow controllers. Without this key none are sent.',
   ),
   metrics: described(
     section({ interval: described(duration, 'The time between two readings, at least `5s`; by default `60s`.') }),

@@ -13,7 +13,7 @@ export interface About {
   readonly scope: { readonly name: string; readonly version: string }
 }
 
-const { SPAN_KIND_SERVER } = opentelemetry.proto.trace.v1.Span.SpanKind
+const { SPAN_KIND_SERVER, SPAN_KIND_INTERNAL } = opentelemetry.proto.trace.v1.Span.SpanKind
 const { STATUS_CODE_UNSET, STATUS_CODE_ERROR } = opentelemetry.proto.trace.v1.Status.StatusCode
 const { AGGREGATION_TEMPORALITY_CUMULATIVE } = opentelemetry.proto.metrics.v1.AggregationTemporality
 
@@ -22,13 +22,13 @@ export const tracesRequest = (spans: readonly Span[], { resource, scope }: About
   resourceSpans: [{ resource: { attributes: attributesOf(resource) }, scopeSpans: [{ scope, spans: spans.map(spanOf) }] }],
 })
 
-function spanOf({ traceId, spanId, parentSpanId, name, start, end, attributes, failure }: Span): Init<messages.proto.trace.v1.Span> {
+function spanOf({ traceId, spanId, parentSpanId, name, kind, start, end, attributes, failure }: Span): Init<messages.proto.trace.v1.Span> {
   return {
     traceId: bytesOf(traceId),
     spanId: bytesOf(spanId),
     ...(parentSpanId && { parentSpanId: bytesOf(parentSpanId) }),
     name,
-    kind: SPAN_KIND_SERVER,
+    kind: kind === 'internal' ? SPAN_KIND_INTERNAL : SPAN_KIND_SERVER,
     startTimeUnixNano: nanoseconds(start),
     endTimeUnixNano: nanoseconds(end),
     attributes: attributesOf(attributes),

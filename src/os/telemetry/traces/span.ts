@@ -6,6 +6,8 @@ export interface Span {
   readonly spanId: string
   readonly parentSpanId?: string | undefined
   readonly name: string
+  /** A call that was served, unless it is a part of what the machine does by itself. */
+  readonly kind?: 'internal'
   /** Milliseconds since 1970, with fractions. */
   readonly start: number
   readonly end: number
