@@ -22,6 +22,7 @@ export const programs: Readonly<Record<string, Entry>> = {
   metricsd: { load: () => import('./programs/metricsd/metricsd.ts'), folder: '/usr/bin' },
   talosctl: { load: () => import('./programs/talosctl/talosctl.ts'), folder: '/usr/bin', host: true },
   exec: { load: () => import('./programs/exec/exec.ts'), folder: '/usr/bin' },
+  wireguard: { load: () => import('./programs/wireguard/wireguard.ts'), folder: '/usr/bin' },
   'etcd-verify': { load: () => import('./programs/etcd-verify/etcd-verify.ts'), folder: '/usr/bin' },
   'node-supervisor': { load: () => import('./programs/node-supervisor/node-supervisor.ts'), host: true },
   dashboard: { load: () => import('./programs/dashboard/dashboard.ts'), folder: '/usr/sbin' },

@@ -67,6 +67,7 @@ const law: Record<string, string[]> = {
   'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
   'programs/metricsd': ['wire', 'cosi', 'rpc', 'rpc/client', 'pki'],
   'programs/exec': ['linux', 'wire'],
+  'programs/wireguard': ['linux', 'wire'],
   'programs/etcd-verify': ['wire'],
   'programs/node-supervisor': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/node-supervisor'],
@@ -305,6 +306,8 @@ const packages: Record<string, RegExp> = {
   'protobufjs/light': /^rpc\//,
   commander: /^programs\/talosctl\//,
   '@marcbachmann/cel-js': /^document\/cel\//,
+  '@noble/ciphers': /^wire\/wireguard\//,
+  '@noble/ciphers/chacha.js': /^wire\/wireguard\//,
   '@noble/curves': /^(pki|wire|os|programs)\//,
   '@noble/hashes': /^(pki|wire|os|programs)\//,
 }
@@ -588,6 +591,7 @@ describe('the wall clock', () => {
     'programs/talosctl/dashboard/gather.ts': 'compared with the boot time of /proc/stat',
     'programs/talosctl/io.ts': 'shown to people',
     'programs/trustd/certificate.ts': 'certificates',
+    'programs/wireguard/tunnel.ts': 'time stamps of handshakes',
     'rpc/http2/acceptor.ts': 'certificates of clients',
     'supervise/containerd/containers.ts': 'the label by which containerd keeps content',
   }

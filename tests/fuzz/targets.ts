@@ -30,6 +30,7 @@ import { bytes, type Target, tarOf } from './target.ts'
 import { textTargets } from './text-targets.ts'
 import { tpmTargets } from './tpm-targets.ts'
 import { wireTargets } from './wire-targets.ts'
+import { wireguardTargets } from './wireguard-targets.ts'
 
 const text = (input: Uint8Array) => Buffer.from(input).toString('utf8')
 /** A socket that swallows what is sent. */
@@ -295,6 +296,7 @@ const rpcTargets: Record<string, Target> = {
 export const targets: Record<string, Target> = {
   ...rpcTargets,
   ...wireTargets,
+  ...wireguardTargets,
   ...textTargets,
   ...kernelTargets,
   ...originTargets,

@@ -1,5 +1,6 @@
 /** Constants of sockets that several kinds of them share (socket(7); include/uapi/asm-generic/socket.h, include/linux/socket.h). */
 
+export const SOCK_STREAM = 1
 export const SOCK_DGRAM = 2
 export const SOCK_RAW = 3
 export const SOCK_CLOEXEC = 0o2000000

@@ -65,7 +65,7 @@ export function unacknowledged(fd: number): number {
 }
 
 /** A path as struct sockaddr_un. */
-function unixAddress(path: string): Buffer {
+export function unixAddress(path: string): Buffer {
   const name = cString(path)
   if (name.length > 108) throw new SystemError('bind', 'ENAMETOOLONG', quoted(path), 'a unix socket path has at most 107 bytes')
   return Buffer.concat([Buffer.from([AF_UNIX, 0]), name])

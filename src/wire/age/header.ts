@@ -1,8 +1,8 @@
 /** The header of an age file: the file key, encrypted to each recipient, and a MAC of all of it. */
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { DecodeError } from '../decode-error.ts'
+import { newExchange, publicKeyOf, sharedSecret } from '../x509/x25519.ts'
 import { open, seal } from './chacha.ts'
-import { newExchange, publicKeyOf, sharedSecret } from './keys.ts'
 
 const version = 'age-encryption.org/v1'
 const columns = 64
@@ -89,7 +89,7 @@ export function parseHeader(header: Uint8Array): { stanzas: Stanza[]; signed: Ui
 }
 
 async function wrapped(fileKey: Uint8Array, recipient: Uint8Array): Promise<Stanza> {
-  const { share, secretWith } = newExchange()
+  const { publicKey: share, secretWith } = newExchange()
   const key = wrapKey(secretWith(recipient), share, recipient)
   return { args: ['X25519', unpadded(share)], body: await seal(key, noNonce, fileKey) }
 }

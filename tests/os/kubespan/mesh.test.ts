@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { newPrivateKey, publicKeyOf } from '../../../src/os/kubespan/keys.ts'
 import { meshAddress } from '../../../src/os/kubespan/mesh.ts'
 import { meshChains } from '../../../src/os/kubespan/packet-filter.ts'
 import { PeerTracker, timeouts } from '../../../src/os/kubespan/peer-tracker.ts'
 import { nftScript } from '../../../src/os/network/firewall/nft-script.ts'
+import { newPrivateKey, publicKeyOf } from '../../../src/wire/wireguard/keys.ts'
 
 test('the address is derived from cluster id and hardware address', () => {
   // The pair that the field's own tests use.

@@ -1,0 +1,158 @@
+/** The sockets around a WireGuard device: a TUN link, a UDP port of both families, and the loop that moves packets between them. */
+import { closeSync } from 'node:fs'
+import { PacketCipher } from '../../linux/chacha.ts'
+import { DatagramPort } from '../../linux/net/datagrams.ts'
+import { openTun } from '../../linux/net/tap.ts'
+import { listenUnix } from '../../linux/net/unix-listener.ts'
+import { type Polled, poll, readable, readInto, writeFrom } from '../../linux/poll.ts'
+import { failedWith } from '../../wire/errno.ts'
+import { configure, report } from '../../wire/wireguard/configure.ts'
+import { Device, headroom, tailroom } from '../../wire/wireguard/device.ts'
+import type { Endpoint } from '../../wire/wireguard/peer.ts'
+import { family } from '../../wire/wireguard/socket-address.ts'
+import { type DeviceChange, writeGet } from '../../wire/wireguard/uapi.ts'
+import { ControlSocket } from './control.ts'
+
+/** Packets that are read before what was queued is sent. */
+const burst = 64
+const maxPacket = 65_535
+const slotSize = headroom + maxPacket + tailroom + 1
+/** Rounds of packets between two looks at configuration and timers. */
+const roundsPerPoll = 16
+
+/** A tunnel that runs until its link is removed. */
+export class Tunnel {
+  readonly #tun: Polled
+  readonly #control: ControlSocket
+  readonly #device: Device
+  readonly #slots = Buffer.alloc(burst * slotSize)
+  readonly #sources = new Map<string, Endpoint>()
+  #ports: { inet: DatagramPort; inet6: DatagramPort | undefined }
+  #privateKey = ''
+  #mark = 0
+
+  /** Creates the link and listens for its configuration at a path. Throws SystemError. */
+  constructor(name: string, controlPath: string) {
+    this.#tun = { fd: openTun(name), events: readable, happened: 0 }
+    this.#ports = openPorts(0)
+    this.#device = new Device(
+      {
+        send: (buffer, at, length, { socketAddress }) =>
+          (socketAddress[0] === family.inet ? this.#ports.inet : this.#ports.inet6)?.queue(buffer, at, length, socketAddress),
+        deliver: (packet) => this.#deliver(packet),
+      },
+      {
+        now: () => performance.now(),
+        wallClock: () => Date.now(),
+        randomIndex: () => crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
+        cipher: (key) => new PacketCipher(key),
+      },
+    )
+    this.#control = new ControlSocket(listenUnix(controlPath), { get: () => this.#report(), set: (change) => this.#change(change) })
+  }
+
+  /** Moves packets; returns when the link is gone. */
+  run(): void {
+    const inet: Polled = { fd: -1, events: readable, happened: 0 }
+    const inet6: Polled = { fd: -1, events: readable, happened: 0 }
+    try {
+      for (;;) {
+        const timeout = this.#timeout()
+        const ports = [
+          { ...inet, fd: this.#ports.inet.fd },
+          { ...inet6, fd: this.#ports.inet6?.fd ?? -1 },
+        ]
+        poll([this.#tun, ...ports, ...this.#control.polled], timeout)
+        for (let round = 0; round < roundsPerPoll && this.#round() > 0; round++);
+        this.#control.serve()
+        this.#flush()
+      }
+    } catch (error) {
+      if (!failedWith(error, 'EBADFD', 'EBADF', 'ENODEV')) throw error
+    }
+  }
+
+  /** Moves what waits; returns the number of packets. */
+  #round(): number {
+    const receive = (datagram: Uint8Array, from: Uint8Array) => this.#device.datagram(datagram, this.#source(from))
+    const received = this.#ports.inet.receive(receive) + (this.#ports.inet6?.receive(receive) ?? 0)
+    this.#flush() // answers lie in the buffers of datagrams
+    let read = 0
+    for (; read < burst; read++) {
+      const at = read * slotSize + headroom
+      const length = readInto(this.#tun.fd, this.#slots, at, maxPacket)
+      if (length === undefined) break
+      this.#device.packet(this.#slots, at, length)
+    }
+    this.#flush()
+    return received + read
+  }
+
+  #flush(): void {
+    this.#ports.inet.flush()
+    this.#ports.inet6?.flush()
+  }
+
+  #timeout(): number {
+    const next = this.#device.tick()
+    this.#flush()
+    return next === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.ceil(next - performance.now()))
+  }
+
+  /** The endpoint of a source address, the same object as long as it is in use: peers keep it. */
+  #source(address: Uint8Array): Endpoint {
+    const key = String.fromCharCode(...address)
+    const known = this.#sources.get(key)
+    if (known) return known
+    if (this.#sources.size > 4096) this.#sources.clear()
+    const endpoint = { socketAddress: address.slice() }
+    this.#sources.set(key, endpoint)
+    return endpoint
+  }
+
+  #deliver(packet: Uint8Array): void {
+    try {
+      writeFrom(this.#tun.fd, packet)
+    } catch (error) {
+      if (!failedWith(error, 'EIO', 'EINVAL', 'ENOBUFS', 'ENOMEM')) throw error // EIO: the link is down
+    }
+  }
+
+  #report(): string {
+    return writeGet(report(this.#device, { privateKey: this.#privateKey, listenPort: this.#ports.inet.port, firewallMark: this.#mark }))
+  }
+
+  #change(change: DeviceChange): void {
+    if (change.listenPort !== undefined && change.listenPort !== this.#ports.inet.port) {
+      const opened = openPorts(change.listenPort)
+      for (const port of [this.#ports.inet, this.#ports.inet6]) port?.close()
+      this.#ports = opened
+      this.#setMark(this.#mark)
+    }
+    if (change.firewallMark !== undefined) this.#setMark(change.firewallMark)
+    if (change.privateKey !== undefined) this.#privateKey = change.privateKey
+    configure(this.#device, change)
+  }
+
+  #setMark(mark: number): void {
+    for (const port of [this.#ports.inet, this.#ports.inet6]) port?.setMark(mark)
+    this.#mark = mark
+  }
+
+  /** Removes the link. */
+  close(): void {
+    closeSync(this.#tun.fd)
+  }
+}
+
+/** Opens a port for both families; a kernel may have no IPv6. */
+function openPorts(port: number): { inet: DatagramPort; inet6: DatagramPort | undefined } {
+  const inet = new DatagramPort('inet', port)
+  try {
+    return { inet, inet6: new DatagramPort('inet6', inet.port) }
+  } catch (error) {
+    if (failedWith(error, 'EAFNOSUPPORT')) return { inet, inet6: undefined }
+    inet.close()
+    throw error
+  }
+}
