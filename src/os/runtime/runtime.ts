@@ -13,7 +13,7 @@ import { configApiService, configMaintenance } from './controllers/api-service.t
 import { reportStatus } from './controllers/console-status.ts'
 import { observeDevicesReady } from './controllers/devices.ts'
 import { configEnvironment } from './controllers/environment.ts'
-import { applyExtensionServices, configExtensionServices } from './controllers/extension-service.ts'
+import { applyExtensionServices, configExtensionServices, observeExtensionServices } from './controllers/extension-service.ts'
 import { observeExtensions } from './controllers/extension-status.ts'
 import { observeKernelCmdline } from './controllers/kernel-cmdline.ts'
 import { applyKernelModules, configKernelModules, observeKernelModules } from './controllers/kernel-module.ts'
@@ -46,6 +46,7 @@ export const runtime: Area = {
   resources,
   parts(machine) {
     const starts = new ServiceStarts()
+    const extensionServices = loadExtensionServices(machine.kernel, machine.log)
     return {
       controllers: [
         observeVersion(machine),
@@ -59,6 +60,7 @@ export const runtime: Area = {
         observeExtensions(machine.kernel),
         configExtensionServices,
         applyExtensionServices(machine, starts),
+        observeExtensionServices(extensionServices.map(({ name }) => name)),
         configEnvironment(machine.kernel.mode === 'container' ? '' : machine.kernel.files.readText('/proc/cmdline')),
         configMaintenance,
         configApiService,
@@ -84,7 +86,7 @@ export const runtime: Area = {
       services: [
         machinedService(),
         apidService(machine),
-        ...loadExtensionServices(machine.kernel, machine.log).map((service) => extensionService(machine, service, starts)),
+        ...extensionServices.map((service) => extensionService(machine, service, starts)),
         ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), syslogdService(machine), dashboardService(machine)]),
       ],
       methods: [

@@ -1,4 +1,5 @@
-import { type Controller, defineController, exclusive, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
+import { nearest } from '../../../document/nearest.ts'
 import { isDown } from '../../../supervise/state.ts'
 import type { Machine } from '../../area.ts'
 import { declared, findAll } from '../../config/public.ts'
@@ -8,6 +9,7 @@ import { ExtensionServiceConfig as ExtensionServiceDocument } from '../documents
 import { configuredFile, configuredFolder } from '../extensions/configured-files.ts'
 import { extensionServiceId } from '../extensions/load.ts'
 import type { ServiceStarts } from '../extensions/starts.ts'
+import { Diagnostic } from '../resources/diagnostic.ts'
 import { ExtensionServiceConfig, ExtensionServiceConfigStatus } from '../resources/extension-service-config.ts'
 
 /** The files and variables of services of extensions, from the configuration. */
@@ -24,6 +26,29 @@ export const configExtensionServices: Controller = defineController({
     }
   },
 })
+
+/** Publishes configurations of services that no extension of the image has; `present` are the names of those it has. */
+export const observeExtensionServices = (present: readonly string[]): Controller =>
+  defineController({
+    name: 'runtime.ExtensionServiceNameController',
+    effects: 'none',
+    inputs: { services: weak(ExtensionServiceConfig) },
+    outputs: { diagnostics: shared(Diagnostic) },
+    reconcile({ services, diagnostics }) {
+      for (const { metadata } of services.list()) {
+        const { id: name } = metadata
+        if (present.includes(name)) continue
+        const similar = nearest(name, present)
+        const remedy = similar
+          ? `rename it to "${similar}"`
+          : 'remove it, or upgrade to an image with the extension that brings this service'
+        diagnostics.put(`extension-service-${name}`, {
+          message: `ExtensionServiceConfig "${name}" has no effect, as this image has no extension service of that name: ${remedy}`,
+          details: present.length > 0 ? [`extension services of this image: ${present.join(', ')}`] : [],
+        })
+      }
+    },
+  })
 
 /** What is used of the machine. */
 interface ServiceMachine {

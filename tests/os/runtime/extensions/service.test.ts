@@ -4,11 +4,17 @@ import { Runtime } from '../../../../src/cosi/runtime.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import { formatIssue } from '../../../../src/document/config-error.ts'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
-import { applyExtensionServices } from '../../../../src/os/runtime/controllers/extension-service.ts'
+import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
+import {
+  applyExtensionServices,
+  configExtensionServices,
+  observeExtensionServices,
+} from '../../../../src/os/runtime/controllers/extension-service.ts'
 import { configuredFile, configuredFolder } from '../../../../src/os/runtime/extensions/configured-files.ts'
 import { extensionService } from '../../../../src/os/runtime/extensions/service.ts'
 import { parseExtensionService } from '../../../../src/os/runtime/extensions/service-spec.ts'
 import { ServiceStarts } from '../../../../src/os/runtime/extensions/starts.ts'
+import { Diagnostic } from '../../../../src/os/runtime/resources/diagnostic.ts'
 import { ExtensionServiceConfig, ExtensionServiceConfigStatus } from '../../../../src/os/runtime/resources/extension-service-config.ts'
 import { unstartedMachine } from '../../unstarted-machine.ts'
 
@@ -131,6 +137,39 @@ describe('configured files', () => {
     stop()
     await configure({ environment: ['A=1'] })
     expect(restarted).toEqual([])
+  })
+})
+
+describe('a configuration of a service that the image does not have', () => {
+  const node = async (...present: string[]) => {
+    const store = new Store()
+    const runtime = new Runtime(store, { log: silent })
+    runtime.register(configExtensionServices)
+    runtime.register(observeExtensionServices(present))
+    runtime.start()
+    return async (...names: string[]) => {
+      const documents = names.map((name) => `apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: ${name}\nenvironment: [A=1]\n`)
+      store.put(MachineConfig, 'v1alpha1', ['version: v1alpha1\n', ...documents].join('---\n'))
+      await runtime.settled()
+      return store.list(Diagnostic).map(({ metadata, spec: { message, details } }) => [metadata.id, message, ...details])
+    }
+  }
+  const unknown = (name: string) => `ExtensionServiceConfig "${name}" has no effect, as this image has no extension service of that name`
+
+  test('is a diagnostic until its document is removed', async () => {
+    const configure = await node()
+    expect(await configure('agent')).toEqual([
+      ['extension-service-agent', `${unknown('agent')}: remove it, or upgrade to an image with the extension that brings this service`],
+    ])
+    expect(await configure()).toEqual([])
+  })
+
+  test('is a diagnostic that names a similar service until the document has its name', async () => {
+    const configure = await node('agent', 'greeting')
+    expect(await configure('agnet', 'greeting')).toEqual([
+      ['extension-service-agnet', `${unknown('agnet')}: rename it to "agent"`, 'extension services of this image: agent, greeting'],
+    ])
+    expect(await configure('agent', 'greeting')).toEqual([])
   })
 })
 
