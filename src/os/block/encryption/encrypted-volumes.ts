@@ -19,6 +19,13 @@ import { type RecoverySlot, recoverySlots } from './recovery.ts'
 import type { SealedKinds } from './sealed-kind.ts'
 import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
 
+/**
+ * Whether the key slots follow the configuration. `outstanding`: the configuration changes keys, and not all changes were made.
+ * `unchecked`: they were not compared with it, as before STATE is read, or when only what keys are derived from changed and none
+ * opens the header now.
+ */
+type KeyState = 'current' | 'outstanding' | 'unchecked'
+
 /** An open volume. */
 export interface Opened {
   /** The device of its content. */
@@ -29,6 +36,7 @@ export interface Opened {
   readonly slot: number
   /** Keys of the configuration that are not in the header, one line each. */
   readonly failedSyncs: readonly string[]
+  readonly keyState: KeyState
 }
 
 /** What a volume is opened with. */
@@ -108,8 +116,17 @@ export class EncryptedVolumes {
         return held
       } catch (error) {
         if (!before) throw error
-        this.machine.log.error('encryption keys not changed', { volume: id, error: messageOf(error) })
-        const held = { ...before, as, failedSyncs: [messageOf(error)], due: isPassing(error) ? this.#nextSync() : undefined }
+        const keyState: KeyState = changesKeys(before, desired) ? 'outstanding' : 'unchecked'
+        const fields = { volume: id, error: messageOf(error) }
+        if (keyState === 'outstanding') this.machine.log.error('encryption keys not changed', fields)
+        else this.machine.log.warn('encryption keys not checked', fields)
+        const held: Held = {
+          ...before,
+          as,
+          keyState,
+          failedSyncs: [messageOf(error)],
+          due: isPassing(error) ? this.#nextSync() : undefined,
+        }
         this.#held.set(id, held)
         return held
       }
@@ -199,10 +216,11 @@ export class EncryptedVolumes {
       // Once another key works, changes of the keys need the recovery key no more.
       const key = unlocked.key.type === recoveryType && working ? working : unlocked.key
       const due = passing ? this.#nextSync() : undefined
-      if (before) return { ...before, slot, key, failedSyncs, due }
+      const keyState = keyStateOf(desired, failedSyncs)
+      if (before) return { ...before, slot, key, failedSyncs, keyState, due }
       const device = openMapping(kernel, id, { path, size, header, volumeKey, options: desired.encryption.perfOptions ?? [] })
       log.info('encrypted volume opened', { volume: id, device, slot, key: unlocked.key.type })
-      return { device, uuid: header.uuid, slot, key, failedSyncs, due }
+      return { device, uuid: header.uuid, slot, key, failedSyncs, keyState, due }
     } finally {
       unlocked.volumeKey.fill(0)
     }
@@ -243,6 +261,15 @@ export class EncryptedVolumes {
     })
   }
 }
+
+const keyStateOf = ({ sync }: Desired, failedSyncs: readonly string[]): KeyState => {
+  if (!sync) return 'unchecked'
+  return failedSyncs.length > 0 ? 'outstanding' : 'current'
+}
+
+/** Whether the configuration has other keys than those in the header, as far as it was compared. */
+const changesKeys = ({ keyState, desired: { encryption } }: Held, desired: Desired): boolean =>
+  keyState === 'outstanding' || !Bun.deepEquals(inOrder(encryption), inOrder(desired.encryption))
 
 const isPassing = (error: unknown): boolean => error instanceof KeyError && error.passing
 
