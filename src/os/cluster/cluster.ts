@@ -7,6 +7,7 @@ import { configDiscovery, configInfo } from './controllers/config.ts'
 import { discoverByService } from './controllers/discovery-service.ts'
 import { configIdentity } from './controllers/identity.ts'
 import { pullFromKubernetes, pushToKubernetes } from './controllers/kubernetes-registry.ts'
+import { configInitiatorName, configNvmeHost } from './controllers/storage-names.ts'
 import { resources } from './resource-types.ts'
 
 /** Membership of the cluster. */
@@ -17,6 +18,8 @@ export const cluster: Area = {
     methods: [healthCheck],
     controllers: [
       configIdentity(machine.kernel),
+      configInitiatorName,
+      configNvmeHost,
       configInfo,
       configDiscovery,
       configLocalAffiliate(machine),

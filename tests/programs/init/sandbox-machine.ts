@@ -94,7 +94,17 @@ export const startMachine = (
       // What generated files are mounted over.
       for (const name of ['hosts', 'resolv.conf', 'hostname', 'machine-id', 'localtime', 'ssl/certs/ca-certificates.crt'])
         put(`etc/${name}`, '')
-      for (const folder of ['etc/cri', 'opt', 'etc/cni', 'etc/kubernetes', 'usr/libexec/kubernetes', 'usr/local', 'dev'])
+      for (const folder of [
+        'etc/cri',
+        'etc/iscsi',
+        'etc/nvme',
+        'opt',
+        'etc/cni',
+        'etc/kubernetes',
+        'usr/libexec/kubernetes',
+        'usr/local',
+        'dev',
+      ])
         mkdirSync(join(root, folder), { recursive: true })
       for (const [path, text] of Object.entries(left)) put(path.slice(1), text)
       if (given) put('usr/local/etc/talos/config.yaml', given)

@@ -7,6 +7,7 @@ import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.t
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file.ts'
 import type { Kernel } from '../../kernel.ts'
+import { machineId } from '../machine-id.ts'
 import { Identity } from '../resources/identity.ts'
 
 /** Where the identity is kept over restarts, on STATE. */
@@ -45,11 +46,6 @@ function keptIdentity(text: string | undefined, log: Logger): string | undefined
   }
   log.warn('node identity damaged, replacing it', { path: identityPath })
   return undefined
-}
-
-/** machine-id(5): 32 hexadecimal digits, here a digest of the identity. */
-function machineId(nodeId: string): string {
-  return new Bun.CryptoHasher('sha256').update(nodeId).digest('hex').slice(0, 32)
 }
 
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
