@@ -12,6 +12,7 @@ import type { Init } from '../../rpc/server/method.ts'
 import { ConnectError, RpcError } from '../../rpc/status.ts'
 import { dialAddress, endpointOf, reachable } from './endpoint.ts'
 import { describe, ExitCode, NodeErrors, UsageError } from './failure.ts'
+import { type Collected, fanOut, inOrder, type Marked } from './fan-out.ts'
 import type { Io } from './io.ts'
 import { failure, type WithMetadata } from './reply-metadata.ts'
 import { type ClusterFlags, certificateTrouble, resolveTarget, type Target } from './target.ts'
@@ -39,6 +40,9 @@ type Reply<P extends keyof Methods> = Methods[P]['reply']
 type Part<P extends keyof Methods> = Reply<P> extends { messages: readonly (infer Message)[] } ? Message & WithMetadata : never
 
 const unaryTimeout = 30_000
+
+/** The calls of one node: its name for the calls, undefined for the endpoint; its name for messages; aborted when its time is over. */
+export type EachNode<T> = (node: string | undefined, name: string, signal: AbortSignal) => AsyncIterable<T>
 
 /** A connection to one cluster, made on first use. */
 export class Cluster {
@@ -180,23 +184,23 @@ export class Cluster {
     yield* channel.bidi(path, requests, { metadata, deadline: timeout, signal })
   }
 
-  /** Runs a call that takes one node only on each of the named ones, in order; failures are collected until all were called. */
-  async *each<T>(act: (node: string | undefined, name: string) => AsyncIterable<T>): AsyncGenerator<T> {
+  /**
+   * Runs calls that take one node only on each of the named ones, on many at the same time. Yields what they give as it
+   * arrives; the failures are thrown when all have ended. `timeout` is what each of several nodes may take, in milliseconds.
+   */
+  async *each<T>(act: EachNode<T>, timeout: number): AsyncGenerator<T, void> {
+    const { signal } = this.#io
     const nodes = await this.nodes()
-    if (nodes.length <= 1) {
-      yield* act(nodes[0], nodes[0] ?? (await this.peer()))
-      return
+    if (nodes.length > 1) yield* fanOut(nodes, (node, own) => act(node, node, own), { timeout, signal })
+    else yield* act(nodes[0], nodes[0] ?? (await this.peer()), signal)
+  }
+
+  /** What `each` gives, in the order of the nodes, and the failures of some of them. Throws when all fail. */
+  async collect<T>(act: EachNode<T>, timeout: number): Promise<Collected<T>> {
+    const marked: EachNode<Marked<T>> = async function* (node, name, signal) {
+      for await (const item of act(node, name, signal)) yield { node: name, item }
     }
-    const failed: { node: string; error: Error }[] = []
-    for (const node of nodes) {
-      try {
-        yield* act(node, node)
-      } catch (error) {
-        if (this.#io.signal.aborted) throw error
-        failed.push({ node, error: error as Error })
-      }
-    }
-    if (failed.length > 0) throw new NodeErrors(failed)
+    return inOrder(await this.nodes(), this.each(marked, timeout))
   }
 
   /** The node a message came from: its metadata, else the endpoint. */

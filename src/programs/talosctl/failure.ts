@@ -16,13 +16,21 @@ export class ExitCode extends Error {
 /** Several nodes' failures as one, in the layout that scripts know. */
 export class NodeErrors extends Error {
   override name = 'NodeErrors'
-  constructor(readonly errors: readonly { node: string; error: Error }[]) {
+  /** `called` is how many nodes a fan-out called: the message then ends with a line that counts and names them. */
+  constructor(
+    readonly errors: readonly { node: string; error: Error }[],
+    readonly called?: number,
+  ) {
     super(
       `${errors.length} error${errors.length === 1 ? '' : 's'} occurred:\n${errors
         .map(({ node, error }) => `\t* ${node ? `${node}: ` : ''}${describe(error)}\n`)
-        .join('')}\n`,
+        .join('')}${called === undefined ? '\n' : summary(errors, called)}`,
     )
   }
+}
+
+function summary(errors: readonly { node: string }[], called: number): string {
+  return `${called - errors.length} of ${called} nodes answered; failed: ${errors.map(({ node }) => node).join(', ')}\n`
 }
 
 /** Whether a call, or the call to every node of several, failed with this status. */

@@ -13,14 +13,14 @@ export async function pullOn(
   cluster: Cluster,
   namespace: ImageNamespace,
   reference: string,
-  { node, name }: { node?: string | undefined; name: string },
+  { node, name, signal }: { node?: string | undefined; name: string; signal?: AbortSignal },
 ): Promise<string> {
   const request = { containerd: imageInstance(namespace), imageRef: reference }
   const layers = new Map<string, Layer>()
   const started = performance.now()
   let pulled = reference
   try {
-    for await (const message of cluster.stream('machine.ImageService/Pull', request, { node })) {
+    for await (const message of cluster.stream('machine.ImageService/Pull', request, { node, signal })) {
       const { pullProgress } = message
       if (pullProgress?.progress) layers.set(pullProgress.layerId, pullProgress.progress)
       if (pullProgress && io.stderr.isTTY)

@@ -7,6 +7,9 @@ import { table } from '../output/table.ts'
 
 const { NOTE, REFUSED } = ichor.v1.PlanItem.Verdict
 
+/** Milliseconds that a node may take to get the image and judge it. */
+const planTimeout = 30 * 60_000
+
 /** Shows what an installation or upgrade would do on each named node; ends with exit code 1 where one would be refused. */
 export async function showPlan(
   io: Io,
@@ -14,22 +17,18 @@ export async function showPlan(
   request: (node: string | undefined) => Promise<Partial<messages.v1.PlanRequest>>,
 ): Promise<void> {
   const empty = { imageName: '', disk: '', wipe: false, install: false, force: false }
-  const rows: string[][] = [['NODE', 'VERDICT', 'SUBJECT', 'FOUND']]
-  const all = cluster.each(async function* (node, name) {
-    for await (const { progress, items } of cluster.stream(
-      'ichor.v1.ReleaseService/Plan',
-      { ...empty, ...(await request(node)) },
-      { node },
-    )) {
+  const { items, failure } = await cluster.collect(async function* (node, name, signal) {
+    const planned = { ...empty, ...(await request(node)) }
+    for await (const { progress, items } of cluster.stream('ichor.v1.ReleaseService/Plan', planned, { node, signal })) {
       if (progress) io.stderr.write(`${name}: ${progress}\n`)
-      for (const item of items) yield { name, item }
+      for (const { verdict, subject, text } of items) yield { node: name, verdict: nameOf(verdict), subject, found: text }
     }
-  })
-  let refused = false
-  for await (const { name, item } of all) {
-    rows.push([name, item.verdict === REFUSED ? 'refused' : item.verdict === NOTE ? 'note' : 'ok', item.subject, item.text])
-    refused ||= item.verdict === REFUSED
-  }
-  io.stdout.write(table(rows))
-  if (refused) throw new ExitCode(1)
+  }, planTimeout)
+  io.stdout.write(
+    table([['NODE', 'VERDICT', 'SUBJECT', 'FOUND'], ...items.map(({ node, verdict, subject, found }) => [node, verdict, subject, found])]),
+  )
+  if (failure) throw failure
+  if (items.some(({ verdict }) => verdict === 'refused')) throw new ExitCode(1)
 }
+
+const nameOf = (verdict: number): string => (verdict === REFUSED ? 'refused' : verdict === NOTE ? 'note' : 'ok')

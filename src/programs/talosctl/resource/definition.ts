@@ -18,10 +18,10 @@ export interface Definition {
 }
 
 /** The resource types of a node, by default the endpoint. */
-export async function definitions(cluster: Cluster, node?: string): Promise<Definition[]> {
+export async function definitions(cluster: Cluster, node?: string, signal?: AbortSignal): Promise<Definition[]> {
   const found: Definition[] = []
   const request = { namespace: 'meta', type: 'ResourceDefinitions.meta.cosi.dev' }
-  for await (const { resource } of cluster.stream('cosi.resource.State/List', request, { node, timeout: 30_000 })) {
+  for await (const { resource } of cluster.stream('cosi.resource.State/List', request, { node, timeout: 30_000, signal })) {
     if (resource) found.push(definitionOf(resource))
   }
   return found

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import type { machine } from '../../../../rpc/messages.ts'
 import type { ProtoTime } from '../../../../rpc/proto-time.ts'
 import { pullOn } from '../../action/pull-image.ts'
 import type { Cluster } from '../../cluster.ts'
@@ -6,8 +7,8 @@ import { failedWith } from '../../failure.ts'
 import { type ImageNamespace, imageInstance, imageNamespaceOption, legacyImageNamespace } from '../../image/instance.ts'
 import { kubernetesImages, type Versions, versions } from '../../image/kubernetes-images.ts'
 import type { Io } from '../../io.ts'
-import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
-import { type Row, table } from '../../output/table.ts'
+import { type OutputFlags, type OutputFormat, outputOption, structured } from '../../output/output.ts'
+import { table } from '../../output/table.ts'
 import { humanSize, rfc3339 } from '../../output/units.ts'
 import { cacheCertGen, cacheCreate, cacheServe } from './cache.ts'
 import { talosBundle } from './talos-bundle.ts'
@@ -59,39 +60,43 @@ export function runImageBundle(io: Io, options: Record<string, string>): void {
   for (const reference of kubernetesImages(chosen)) io.stdout.write(`${reference}\n`)
 }
 
+/** Milliseconds that a node may take to list its images. */
+const listTimeout = 60_000
+/** Milliseconds that a node may take to pull an image. */
+const pullTimeout = 30 * 60_000
+
 /** Prints name, digest, size and age of each image. */
 export async function runImageList(io: Io, cluster: Cluster, namespace: ImageNamespace, { output }: OutputFlags): Promise<void> {
   const request = { containerd: imageInstance(namespace) }
-  const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'LABELS', 'CREATED']]
-  const images: object[] = []
-  try {
-    const all = cluster.each(async function* (node, name) {
-      for await (const one of cluster.stream('machine.ImageService/List', request, { node, timeout: 60_000 })) yield { name, one }
+  const listed = await cluster
+    .collect(async function* (node, name, signal) {
+      const images = cluster.stream('machine.ImageService/List', request, { node, timeout: listTimeout, signal })
+      for await (const image of images) yield { node: name, ...image }
+    }, listTimeout)
+    .catch((error: unknown) => {
+      if (!failedWith(error, 'Unimplemented')) throw error
+      return undefined
     })
-    for await (const { name, one } of all) {
-      images.push({ node: name, ...one })
-      rows.push([name, one.name, one.digest, humanSize(one.size), labels(one.labels), created(one.createdAt)])
-    }
-  } catch (error) {
-    if (!failedWith(error, 'Unimplemented')) throw error
-    await listByMachine(io, cluster, namespace)
-    return
+  if (!listed) return listByMachine(io, cluster, namespace, output)
+  const { items, failure } = listed
+  if (!structured(io, output, items)) {
+    const rows = items.map((one) => [one.node, one.name, one.digest, humanSize(one.size), labels(one.labels), created(one.createdAt)])
+    io.stdout.write(table([['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'LABELS', 'CREATED'], ...rows]))
   }
-  if (structured(io, output, images)) return
-  io.stdout.write(table(rows))
+  if (failure) throw failure
 }
 
 /** Pulls on every node, with progress on stderr, and prints what was pulled. */
 export async function runImagePull(io: Io, cluster: Cluster, namespace: ImageNamespace, reference: string): Promise<void> {
-  const pulls = cluster.each(async function* (node, name) {
-    yield { name, pulled: await pullOn(io, cluster, namespace, reference, { node, name }) }
-  })
+  const pulls = cluster.each(async function* (node, name, signal) {
+    yield { name, pulled: await pullOn(io, cluster, namespace, reference, { node, name, signal }) }
+  }, pullTimeout)
   try {
     for await (const { name, pulled } of pulls) io.stdout.write(`${name}: ${pulled}\n`)
   } catch (error) {
     if (!failedWith(error, 'Unimplemented')) throw error
     const legacy = { namespace: legacyImageNamespace(namespace), reference }
-    const messages = await cluster.ask('machine.MachineService/ImagePull', legacy, { timeout: 30 * 60_000 })
+    const messages = await cluster.ask('machine.MachineService/ImagePull', legacy, { timeout: pullTimeout })
     const peer = await cluster.peer()
     for (const message of messages) io.stdout.write(`${cluster.nodeOf(message, peer)}: ${reference}\n`)
   }
@@ -100,23 +105,22 @@ export async function runImagePull(io: Io, cluster: Cluster, namespace: ImageNam
 /** Removes an image from every named node. */
 export async function runImageRemove(cluster: Cluster, namespace: ImageNamespace, reference: string): Promise<void> {
   await cluster.named(`removing "${reference}"`)
-  const removals = cluster.each(async function* (node) {
-    yield await cluster.unary('machine.ImageService/Remove', { containerd: imageInstance(namespace), imageRef: reference }, { node })
-  })
+  const request = { containerd: imageInstance(namespace), imageRef: reference }
+  const removals = cluster.each(async function* (node, _, signal) {
+    yield await cluster.unary('machine.ImageService/Remove', request, { node, signal })
+  }, listTimeout)
   for await (const _ of removals);
 }
 
-async function listByMachine(io: Io, cluster: Cluster, namespace: ImageNamespace): Promise<void> {
-  const rows: Row[] = [['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'CREATED']]
+async function listByMachine(io: Io, cluster: Cluster, namespace: ImageNamespace, output: OutputFormat): Promise<void> {
   const peer = await cluster.peer()
-  for await (const one of cluster.stream(
-    'machine.MachineService/ImageList',
-    { namespace: legacyImageNamespace(namespace) },
-    { timeout: 60_000 },
-  )) {
-    rows.push([cluster.nodeOf(one, peer), one.name, one.digest, humanSize(one.size), created(one.createdAt)])
-  }
-  io.stdout.write(table(rows))
+  const request = { namespace: legacyImageNamespace(namespace) }
+  const images: (Omit<machine.ImageListResponse, 'metadata'> & { node: string })[] = []
+  for await (const { metadata, ...image } of cluster.stream('machine.MachineService/ImageList', request, { timeout: listTimeout }))
+    images.push({ node: cluster.nodeOf({ metadata }, peer), ...image })
+  if (structured(io, output, images)) return
+  const rows = images.map((one) => [one.node, one.name, one.digest, humanSize(one.size), created(one.createdAt)])
+  io.stdout.write(table([['NODE', 'IMAGE', 'DIGEST', 'SIZE', 'CREATED'], ...rows]))
 }
 
 function labels(all: Record<string, string>): string {

@@ -13,6 +13,9 @@ interface InstallFlags {
   wipe?: boolean
 }
 
+/** Milliseconds that a node may take to get the image and write it. */
+const installTimeout = 60 * 60_000
+
 /** talosctl install */
 export const install = (io: Io, cluster: Cluster) =>
   new Command()
@@ -36,10 +39,11 @@ export async function runInstall(io: Io, cluster: Cluster, flags: InstallFlags):
       await showPlan(io, server, async (node) => ({ ...target, install: true, imageName: await named(node) }))
       return
     }
-    const all = server.each(async function* (node, name) {
+    const all = server.each(async function* (node, name, signal) {
       const request = { ...target, imageName: await named(node), reboot: flags.reboot }
-      for await (const { message } of server.stream('ichor.v1.ReleaseService/Install', request, { node })) yield `${name}: ${message}\n`
-    })
+      const messages = server.stream('ichor.v1.ReleaseService/Install', request, { node, signal })
+      for await (const { message } of messages) yield `${name}: ${message}\n`
+    }, installTimeout)
     for await (const line of all) io.stderr.write(line)
   } finally {
     if (server !== cluster) await server.close()

@@ -6,6 +6,7 @@ import type { Cluster } from '../../cluster.ts'
 import { LiveArgument } from '../../completion/live-argument.ts'
 import { resourceIds, resourceTypes } from '../../completion/suggestions.ts'
 import { NodeErrors, UsageError } from '../../failure.ts'
+import { firstAnswer } from '../../fan-out.ts'
 import type { Io } from '../../io.ts'
 import { parseTemplate, sortedKeys, type Template } from '../../output/jsonpath.ts'
 import { LiveTable, type Row, table } from '../../output/table.ts'
@@ -18,6 +19,9 @@ interface GetOptions {
   watch?: boolean
   insecure?: boolean
 }
+
+/** Milliseconds that a node may take to list the resources of a type. */
+const readTimeout = 60_000
 
 /** talosctl get */
 export const get = (io: Io, cluster: Cluster) =>
@@ -38,13 +42,19 @@ export async function runGet(io: Io, cluster: Cluster, type: string, id: string 
   const format = parseFormat(options.output)
   const server = options.insecure ? await cluster.insecure() : cluster
   try {
-    const [first] = await server.nodes()
-    const definition = resolveType(await definitions(server, first), type)
+    const definition = resolveType(await definitionsOf(io, server), type)
     const query: Query = { namespace: options.namespace ?? definition.defaultNamespace, type: definition.type, id }
     await (options.watch ? watch(io, server, definition, query, format) : show(io, server, definition, query, format))
   } finally {
     if (server !== cluster) await server.close()
   }
+}
+
+/** The types that the first of the nodes to answer knows. */
+async function definitionsOf({ signal }: Io, cluster: Cluster): Promise<Definition[]> {
+  const nodes = await cluster.nodes()
+  if (nodes.length <= 1) return definitions(cluster, nodes[0])
+  return firstAnswer(nodes, (node, own) => definitions(cluster, node, own), { timeout: readTimeout, signal })
 }
 
 interface Query {
@@ -61,33 +71,39 @@ function parseFormat(output: string): Format {
 
 async function show(io: Io, cluster: Cluster, definition: Definition, query: Query, format: Format): Promise<void> {
   const cells = cellsOf(definition)
-  const rows: Row[] = [header(definition)]
-  const failed: { node: string; error: Error }[] = []
-  let shown = 0
-  const nodes = await cluster.nodes()
-  for (const node of nodes.length > 0 ? nodes : [undefined]) {
-    const name = node ?? (await cluster.peer())
-    try {
-      for await (const resource of read(cluster, node, query)) {
-        if (format.kind === 'table') rows.push([name, ...row(definition, resource), ...cells(specOf(resource))])
-        else io.stdout.write(document(resource, name, format, shown++))
-      }
-    } catch (error) {
-      if (!(error instanceof RpcError) || error.status === 'Canceled') throw error
-      failed.push({ node: nodes.length > 1 ? name : '', error })
-    }
+  const print = (found: readonly { name: string; resource: cosi.resource.Resource }[]) => {
+    const rows = found.map(({ name, resource }) => [name, ...row(definition, resource), ...cells(specOf(resource))])
+    if (format.kind === 'table') io.stdout.write(table([header(definition), ...rows]))
+    else for (const [index, { name, resource }] of found.entries()) io.stdout.write(document(resource, name, format, index))
   }
-  if (format.kind === 'table') io.stdout.write(table(rows))
-  if (failed.length > 0) throw new NodeErrors(failed)
+  const { items, failure } = await cluster
+    .collect(async function* (node, name, signal) {
+      for await (const resource of read(cluster, node, query, signal)) yield { name, resource }
+    }, readTimeout)
+    .catch((error: unknown) => ({ items: [], failure: nodeErrors(error) }))
+  print(items)
+  if (failure) throw failure
 }
 
-async function* read(cluster: Cluster, node: string | undefined, { id, ...query }: Query): AsyncGenerator<cosi.resource.Resource, void> {
+/** Failures of nodes, after which the table is still printed; throws everything else. */
+function nodeErrors(error: unknown): NodeErrors {
+  if (error instanceof NodeErrors) return error
+  if (!(error instanceof RpcError) || error.status === 'Canceled') throw error
+  return new NodeErrors([{ node: '', error }])
+}
+
+async function* read(
+  cluster: Cluster,
+  node: string | undefined,
+  { id, ...query }: Query,
+  signal: AbortSignal,
+): AsyncGenerator<cosi.resource.Resource, void> {
   if (id !== undefined) {
-    const { resource } = await cluster.unary('cosi.resource.State/Get', { ...query, id }, { node })
+    const { resource } = await cluster.unary('cosi.resource.State/Get', { ...query, id }, { node, signal })
     if (resource) yield resource
     return
   }
-  for await (const { resource } of cluster.stream('cosi.resource.State/List', query, { node, timeout: 60_000 }))
+  for await (const { resource } of cluster.stream('cosi.resource.State/List', query, { node, timeout: readTimeout, signal }))
     if (resource) yield resource
 }
 
