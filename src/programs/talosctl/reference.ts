@@ -1,5 +1,7 @@
 /** Reference pages of the commands, as Markdown and for man(1): both from the declarations that parse the command line. */
 import type { Argument, Command, Option } from 'commander'
+import { OutputOption } from './output/output.ts'
+import { schemaText } from './output/schema.ts'
 
 /** A command with its full name, flags of those above it included. */
 export interface Page {
@@ -49,6 +51,14 @@ function flagText(option: Option): { flags: string; about: string } {
   return { flags: option.flags, about: `${option.description}${choices}${preset}` }
 }
 
+/** What a command prints as JSON and YAML. */
+function outputs({ options }: Page): { about: string; schema: string }[] {
+  const option = options.find((one) => one instanceof OutputOption)
+  if (!option) return []
+  const others = Object.entries(option.others).map(([use, schema]) => ({ about: `Items ${use}:`, schema: schemaText(schema) }))
+  return [{ about: `\`--output json\` and \`yaml\` print ${option.about}:`, schema: schemaText(option.item) }, ...others]
+}
+
 /** All commands on one page of Markdown. */
 export function markdown(pages: readonly Page[], about: string): string {
   const parts = pages.map((page) => {
@@ -71,6 +81,7 @@ export function markdown(pages: readonly Page[], about: string): string {
         ...options.map((one) => flagText(one)).map((one) => `| \`${one.flags.replaceAll('|', '\\|')}\` | ${cell(one.about)} |`),
         '',
       )
+    lines.push(...outputs(page).flatMap(({ about, schema }) => [about, '', '```', schema, '```', '']))
     const shown = examples(command)
     if (shown) lines.push('```', shown.replace(/^ {2}/gm, ''), '```', '')
     const below = command
@@ -115,6 +126,9 @@ export function manPage(page: Page, others: readonly Page[], version: string): {
     const { flags, about } = flagText(option)
     lines.push('.TP', `.B ${roff(flags)}`, roff(about))
   }
+  const printed = outputs(page)
+  if (printed.length > 0) lines.push('.SH OUTPUT')
+  for (const { about, schema } of printed) lines.push(roff(about.replaceAll('`', '')), '.nf', ...schema.split('\n').map(roff), '.fi')
   const shown = examples(command)
   if (shown) lines.push('.SH EXAMPLES', '.nf', ...shown.split('\n').map((text) => roff(text)), '.fi')
   const near = others.filter((other) => other.path !== path && (other.path.startsWith(`${path} `) || path.startsWith(`${other.path} `)))

@@ -13,38 +13,71 @@ import { isAlive } from '../../node-supervisor/process-identity.ts'
 import { readStatus } from '../../node-supervisor/status.ts'
 import { UsageError } from '../failure.ts'
 import type { Io } from '../io.ts'
+import { type OutputFlags, structured } from '../output/output.ts'
 import { table } from '../output/table.ts'
 import { publishedKubernetes } from './engine/reach.ts'
 
-/** What `cluster show` prints of a cluster. */
-export async function showCluster(io: Io, state: string, name: string): Promise<string> {
+interface ShowFlags extends OutputFlags {
+  readonly state: string
+  readonly name: string
+}
+
+/** Prints a cluster and its nodes; in the table a node that runs has no state. */
+export async function showCluster(io: Io, { state, name, output }: ShowFlags): Promise<void> {
   const directory = join(state, name)
   const cluster = readCluster(directory)
   if (!cluster)
     throw new UsageError(
       `there is no cluster "${name}" in "${state}": create it with "talosctl cluster create --name ${name}", or name another folder with --state`,
     )
+  const shown = await described(io, directory, cluster)
+  if (!structured(io, output, [shown])) io.stdout.write(tablesOf(shown))
+}
+
+type Shown = Awaited<ReturnType<typeof described>>
+
+async function described(io: Io, directory: string, cluster: ClusterRecord) {
   const { network } = cluster
-  const head = table([
-    ['PROVISIONER', cluster.machines ? 'qemu' : cluster.engine ? 'docker' : 'container'],
-    ['NAME', cluster.name],
-    ['NETWORK NAME', cluster.engine ? cluster.name : network.bridge],
-    ['NETWORK CIDR', networksOf(cluster).join(',')],
-    ['NETWORK GATEWAY', [network.gateway, ...(network.second ? [network.second.gateway] : [])].join(',')],
-    ['NETWORK MTU', network.mtu],
-    ['KUBERNETES ENDPOINT', publishedKubernetes(cluster) ?? `https://${kubernetesAddress(cluster)}`],
-  ])
-  const rows = cluster.nodes.map(({ name: node, role, ip, secondIp, cpus, memory, disks = [] }) => {
-    const size = disks.reduce((sum, disk) => sum + disk.size, 0)
-    return [node, role, secondIp ? `${ip},${secondIp}` : ip, (cpus / 1000).toFixed(2), bytes(memory), disks.length > 0 ? bytes(size) : '-']
-  })
   const inEngine = cluster.engine && (await statesInEngine(io, cluster, cluster.engine.socket))
-  const remarks = cluster.nodes
-    .map(({ name: node }) => [node, inEngine ? inEngine(node) : nodeState(nodeDirectory(directory, node))])
-    .filter(([, state]) => state !== 'running')
-    .map(([node, state]) => `${node}: ${state}\n`)
-  const nodes = table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK'], ...rows])
-  return `${head}\nNODES:\n\n${nodes}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
+  return {
+    provisioner: cluster.machines ? 'qemu' : cluster.engine ? 'docker' : 'container',
+    name: cluster.name,
+    network: {
+      name: cluster.engine ? cluster.name : network.bridge,
+      cidrs: networksOf(cluster),
+      gateways: [network.gateway, ...(network.second ? [network.second.gateway] : [])],
+      mtu: network.mtu,
+    },
+    kubernetesEndpoint: publishedKubernetes(cluster) ?? `https://${kubernetesAddress(cluster)}`,
+    nodes: cluster.nodes.map(({ name, role, ip, secondIp, cpus, memory, disks = [] }) => ({
+      name,
+      type: role,
+      addresses: secondIp ? [ip, secondIp] : [ip],
+      milliCpus: cpus,
+      memory,
+      ...(disks.length > 0 && { disk: disks.reduce((sum, disk) => sum + disk.size, 0) }),
+      state: inEngine ? inEngine(name) : nodeState(nodeDirectory(directory, name)),
+    })),
+  }
+}
+
+function tablesOf({ provisioner, name, network, kubernetesEndpoint, nodes }: Shown): string {
+  const head = table([
+    ['PROVISIONER', provisioner],
+    ['NAME', name],
+    ['NETWORK NAME', network.name],
+    ['NETWORK CIDR', network.cidrs.join(',')],
+    ['NETWORK GATEWAY', network.gateways.join(',')],
+    ['NETWORK MTU', network.mtu],
+    ['KUBERNETES ENDPOINT', kubernetesEndpoint],
+  ])
+  const rows = nodes.map(({ name: node, type, addresses, milliCpus, memory, disk }) => {
+    const size = disk === undefined ? '-' : bytes(disk)
+    return [node, type, addresses.join(','), (milliCpus / 1000).toFixed(2), bytes(memory), size]
+  })
+  const remarks = nodes.filter(({ state }) => state !== 'running').map(({ name: node, state }) => `${node}: ${state}\n`)
+  const list = table([['NAME', 'TYPE', 'IP', 'CPU', 'RAM', 'DISK'], ...rows])
+  return `${head}\nNODES:\n\n${list}${remarks.length > 0 ? `\n${remarks.join('')}` : ''}`
 }
 
 /** The states of containers; where the engine does not answer, the reason is that of every node. */

@@ -4,6 +4,7 @@ import { Option } from 'commander'
 import type { Cluster } from '../cluster.ts'
 import type { Io } from '../io.ts'
 import type { ReplyMetadata } from '../reply-metadata.ts'
+import type { LazySchema } from './schema.ts'
 import { rfc3339 } from './units.ts'
 
 /** How a result is written. */
@@ -14,10 +15,34 @@ export interface OutputFlags {
   output: OutputFormat
 }
 
-/** Declares the flag; its short form is left out where it means something else. */
-export function outputOption(short = true): Option {
-  return new Option(`${short ? '-o, ' : ''}--output <format>`, 'how to show it').choices(['table', 'json', 'yaml']).default('table')
+/** What the JSON and YAML of a command are beyond the list of its items. */
+interface OutputDetails {
+  /** False where the short form means something else. */
+  readonly short?: boolean
+  /** What is printed, where it is not a list. */
+  readonly about?: string
+  /** Items of other uses of the command, by what is used. */
+  readonly others?: Readonly<Record<string, LazySchema>>
 }
+
+/** The flag of a command that shows a table, with the schemas of what it prints for programs. */
+export class OutputOption extends Option {
+  readonly about: string
+  readonly others: Readonly<Record<string, LazySchema>>
+
+  constructor(
+    readonly item: LazySchema,
+    { short = true, about = 'a list, each item of which is', others = {} }: OutputDetails,
+  ) {
+    super(`${short ? '-o, ' : ''}--output <format>`, 'how to show it')
+    this.about = about
+    this.others = others
+    this.choices(['table', 'json', 'yaml']).default('table')
+  }
+}
+
+/** Declares the flag. The schema is a promise to scripts: keys are added and never change. */
+export const outputOption = (item: LazySchema, details: OutputDetails = {}): OutputOption => new OutputOption(item, details)
 
 /** Writes values as one JSON or YAML list; false when a table is wanted. */
 export function structured(io: Io, format: OutputFormat | undefined, values: readonly unknown[]): boolean {

@@ -2,9 +2,11 @@ import { Command, Option } from 'commander'
 import { release } from '../../../../release.ts'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
+import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import type { ReplyMetadata } from '../../reply-metadata.ts'
 
-interface VersionOptions {
+interface VersionOptions extends Partial<OutputFlags> {
   client?: boolean
   short?: boolean
   json?: boolean
@@ -18,6 +20,11 @@ interface Version {
   features?: { rbac?: boolean } | null
 }
 
+const versionSchema = () => ({
+  client: { tag: 'string', sha: 'string', built: 'string', goVersion: 'string', os: 'string', arch: 'string' } as const,
+  nodes: [messageSchema('machine.MachineService/Version')()] as const,
+})
+
 /** talosctl version */
 export const version = (io: Io, cluster: Cluster) =>
   new Command()
@@ -26,6 +33,7 @@ export const version = (io: Io, cluster: Cluster) =>
     .option('--short', "show the client's tag only, behind the name of the API")
     .option('-i, --insecure', 'ask a node in maintenance mode, which has no certificates yet')
     .addOption(new Option('--json', 'print JSON').hideHelp())
+    .addOption(outputOption(versionSchema))
     .action((options: VersionOptions) => runVersion(io, cluster, options))
 
 /** Prints what this binary is, then what each node is. */
@@ -37,6 +45,11 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
     goVersion: release.runtime,
     os: release.os,
     arch: release.arch,
+  }
+  if (options.output && options.output !== 'table') {
+    const nodes = options.client ? [] : await nodeVersions(cluster, options)
+    structured(io, options.output, [{ client, nodes }])
+    return
   }
   if (!options.json) {
     io.stdout.write('Client:\n')
@@ -55,6 +68,15 @@ export async function runVersion(io: Io, cluster: Cluster, options: VersionOptio
         io.stdout.write(`\tNODE:        ${server.nodeOf(message, peer)}\n${block(message.version ?? {})}${enabled}`)
       }
     }
+  } finally {
+    if (server !== cluster) await server.close()
+  }
+}
+
+async function nodeVersions(cluster: Cluster, { insecure }: VersionOptions): Promise<object[]> {
+  const server = insecure ? await cluster.insecure() : cluster
+  try {
+    return withNodes(server, await server.peer(), await server.ask('machine.MachineService/Version', {}))
   } finally {
     if (server !== cluster) await server.close()
   }

@@ -1,6 +1,8 @@
 import { Command, Option } from 'commander'
 import { duration } from '../../flags.ts'
 import type { Io } from '../../io.ts'
+import { type OutputFlags, outputOption } from '../../output/output.ts'
+import type { Schema } from '../../output/schema.ts'
 import { create } from './create.ts'
 import { type CommonFlags, common, forClusters, restartFlags } from './group-flags.ts'
 
@@ -52,13 +54,25 @@ function stop(io: Io): Command {
     })
 }
 
+const clusterSchema: Schema = {
+  provisioner: 'string',
+  name: 'string',
+  network: { name: 'string', cidrs: ['string'], gateways: ['string'], mtu: 'number' },
+  kubernetesEndpoint: 'string',
+  // CPUs in thousandths, memory and disks in bytes.
+  nodes: [
+    { name: 'string', type: 'string', addresses: ['string'], milliCpus: 'number', memory: 'number', disk: 'number', state: 'string' },
+  ],
+}
+
 function show(io: Io): Command {
   return common(new Command('show'))
     .description('Show a cluster and its nodes')
-    .action(async (own: CommonFlags, command: Command) => {
+    .addOption(outputOption(clusterSchema))
+    .action(async (own: CommonFlags & OutputFlags, command: Command) => {
       const flags = forClusters(own, command, io)
       const { showCluster } = await import('../../cluster/show.ts')
-      io.stdout.write(await showCluster(io, flags.state, flags.name))
+      await showCluster(io, flags)
     })
 }
 

@@ -39,7 +39,7 @@ export function config(io: Io, cluster: Cluster): Command {
     .alias('get-contexts')
     .summary('List the contexts')
     .argument('[ignored...]')
-    .addOption(outputOption())
+    .addOption(outputOption({ name: 'string', current: 'boolean', endpoints: ['string'], nodes: ['string'] }))
     .action((_: string[], options: OutputFlags) => listContexts(io, flags(), options))
   group
     .command('endpoint <endpoint...>')

@@ -3,6 +3,7 @@ import type { Cluster } from '../../cluster.ts'
 import { type ContainerOptions, containerScope, displayId } from '../../container-scope.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 
 /** talosctl containers */
@@ -11,7 +12,7 @@ export const containers = (io: Io, cluster: Cluster) =>
     .description('List the containers of each node.')
     .option('-k, --kubernetes', 'those that Kubernetes runs instead of those of the system')
     .addOption(new Option('--use-cri').hideHelp())
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/Containers')))
     .action((options: ContainerOptions & OutputFlags) => runContainers(io, cluster, options))
 
 /** Prints pods with their containers below them, or the system's containers. */

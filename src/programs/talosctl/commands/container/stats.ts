@@ -3,6 +3,7 @@ import type { Cluster } from '../../cluster.ts'
 import { type ContainerOptions, containerScope, displayId } from '../../container-scope.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 
 /** talosctl stats */
@@ -11,7 +12,7 @@ export const stats = (io: Io, cluster: Cluster) =>
     .description('Show the memory and CPU time of the containers of each node.')
     .option('-k, --kubernetes', 'those that Kubernetes runs instead of those of the system')
     .addOption(new Option('--use-cri').hideHelp())
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/Stats')))
     .action((options: ContainerOptions & OutputFlags) => runStats(io, cluster, options))
 
 /** Prints memory in megabytes and CPU time in nanoseconds. */

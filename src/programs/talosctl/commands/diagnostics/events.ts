@@ -23,7 +23,12 @@ export const events = (io: Io, cluster: Cluster) =>
     .option('--since <id|duration>', 'begin after this event or with those of the last, for example, "5m"')
     .option('--duration <duration>', 'begin with the events of this last while', duration, 0)
     .option('--actor-id <id>', 'only what this action caused')
-    .addOption(outputOption())
+    .addOption(
+      outputOption(
+        { node: 'string', id: 'string', event: 'string', actor: 'string', source: 'string', message: 'string' },
+        { about: 'a document for each event (JSON: on one line)' },
+      ),
+    )
     .action((_: string[], options: EventsOptions) => runEvents(io, cluster, options))
 
 /** Prints one line per event, columns growing with what comes. */

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { longTime } from '../../output/units.ts'
 
@@ -14,7 +15,7 @@ export const time = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show the clock of each node beside that of its time server.')
     .option('--check <server>', 'compare with this time server instead')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('time.TimeService/Time')))
     .action((options: TimeOptions) => runTime(io, cluster, options))
 
 /** Prints both clocks of each node. */

@@ -3,13 +3,14 @@ import type { machine } from '../../../../rpc/messages.ts'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 
 /** talosctl mounts */
 export const mounts = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show the mounts of each node and how full they are.')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/Mounts')))
     .action((options: OutputFlags) => runMounts(io, cluster, options))
 
 /** Prints every mount that has a size. */

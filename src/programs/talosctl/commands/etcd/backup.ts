@@ -11,6 +11,7 @@ import { duration, list } from '../../flags.ts'
 import { discoverMembers } from '../../health/view.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 
@@ -21,7 +22,7 @@ export const backup = (io: Io, cluster: Cluster) =>
     .addCommand(
       new Command('list')
         .description('List the backups in the targets of the control planes.')
-        .addOption(outputOption())
+        .addOption(outputOption(messageSchema('ichor.v1.EtcdBackupService/List')))
         .action((flags: OutputFlags) => runBackupList(io, cluster, flags)),
     )
     .addCommand(

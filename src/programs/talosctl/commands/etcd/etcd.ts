@@ -8,6 +8,7 @@ import { UsageError } from '../../failure.ts'
 import { duration, list } from '../../flags.ts'
 import { type Io, remark } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { type Row, table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 import type { ReplyMetadata } from '../../reply-metadata.ts'
@@ -43,7 +44,7 @@ export const etcd = (io: Io, cluster: Cluster) =>
     )
     .addCommand(
       leaf('status', 'Show the state of each member.')
-        .addOption(outputOption())
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdStatus')))
         .action((flags: OutputFlags) => runStatus(io, cluster, flags)),
     )
 
@@ -61,19 +62,19 @@ const replace = (io: Io, cluster: Cluster) =>
 
 const members = (name: string, io: Io, cluster: Cluster) =>
   leaf(name, 'List the members.')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/EtcdMemberList')))
     .action((flags: OutputFlags) => runMembers(io, cluster, flags))
 
 const alarm = (io: Io, cluster: Cluster) =>
   leaf('alarm', 'List or clear alarms.')
     .addCommand(
       leaf('list', 'List the alarms of each member.')
-        .addOption(outputOption())
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdAlarmList')))
         .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmList', flags)),
     )
     .addCommand(
       leaf('disarm', 'Clear the alarms.')
-        .addOption(outputOption())
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdAlarmDisarm')))
         .action((flags: OutputFlags) => runAlarms(io, cluster, 'EtcdAlarmDisarm', flags)),
     )
 
@@ -82,14 +83,20 @@ const downgrade = (io: Io, cluster: Cluster) =>
     .addCommand(
       leaf('validate', 'Check whether it is possible.')
         .argument('<version>')
-        .action((version) => runDowngrade(io, cluster, 'Validate', version)),
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdDowngradeValidate')))
+        .action((version: string, flags: OutputFlags) => runDowngrade(io, cluster, 'Validate', flags, version)),
     )
     .addCommand(
       leaf('enable', 'Begin it.')
         .argument('<version>')
-        .action((version) => runDowngrade(io, cluster, 'Enable', version)),
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdDowngradeEnable')))
+        .action((version: string, flags: OutputFlags) => runDowngrade(io, cluster, 'Enable', flags, version)),
     )
-    .addCommand(leaf('cancel', 'Give it up.').action(() => runDowngrade(io, cluster, 'Cancel')))
+    .addCommand(
+      leaf('cancel', 'Give it up.')
+        .addOption(outputOption(messageSchema('machine.MachineService/EtcdDowngradeCancel')))
+        .action((flags: OutputFlags) => runDowngrade(io, cluster, 'Cancel', flags)),
+    )
 
 /** Prints the members as each node sees them. */
 export async function runMembers(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
@@ -164,12 +171,19 @@ export async function runDefrag(cluster: Cluster): Promise<void> {
 }
 
 /** Validates, starts or cancels a downgrade. */
-export async function runDowngrade(io: Io, cluster: Cluster, step: 'Validate' | 'Enable' | 'Cancel', version = ''): Promise<void> {
+export async function runDowngrade(
+  io: Io,
+  cluster: Cluster,
+  step: 'Validate' | 'Enable' | 'Cancel',
+  { output }: OutputFlags,
+  version = '',
+): Promise<void> {
   if (step !== 'Validate') await cluster.named('the downgrade')
   const messages =
     step === 'Cancel'
       ? await cluster.ask('machine.MachineService/EtcdDowngradeCancel', {})
       : await cluster.ask(`machine.MachineService/EtcdDowngrade${step}`, { version })
+  if (structured(io, output, withNodes(cluster, await cluster.peer(), messages as machine.EtcdDowngradeCancel[]))) return
   const done = `downgrade ${step.toLowerCase()} success`
   print(io, cluster, await cluster.peer(), messages as machine.EtcdDowngradeCancel[], ['MESSAGE'], ({ clusterDowngrade }) => [
     [`${done}, cluster version ${clusterDowngrade?.clusterVersion ?? ''}`],

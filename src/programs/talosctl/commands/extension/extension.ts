@@ -10,6 +10,7 @@ import { UsageError } from '../../failure.ts'
 import { array } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
+import type { Schema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 
@@ -65,13 +66,22 @@ const build = (io: Io) =>
     .addHelpText('after', buildExamples)
     .action((folder: string | undefined, flags: BuildFlags) => runBuild(io, folder, flags))
 
+const extensionSchema: Schema = {
+  name: 'string',
+  version: 'string',
+  author: 'string',
+  description: 'string',
+  compatibility: { talos: { version: 'string' } },
+  files: [{ path: 'string', size: 'number', target: 'string' }],
+}
+
 const inspect = (io: Io) =>
   new Command('inspect')
     .description('Show what an extension states about itself, and its files.')
     .argument('<image>', 'an OCI archive, a folder in the OCI layout, or a reference')
     .addOption(archOption())
     .option(...insecureFlag)
-    .addOption(outputOption())
+    .addOption(outputOption(extensionSchema))
     .action((image: string, flags: ReadFlags & OutputFlags) => runInspect(io, image, flags))
 
 const validate = (io: Io) =>

@@ -9,6 +9,7 @@ import { integer, list as values } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { modeText } from '../../output/file-mode.ts'
 import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { type Row, table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 
@@ -30,7 +31,7 @@ export const list = (io: Io, cluster: Cluster) =>
     .option('-l, --long', 'with mode, owner, size and time')
     .option('-r, --recurse', 'go down into all directories')
     .option('-t, --type <type>', 'only these: f (regular file), d (directory), l (symbolic link)', values())
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/List', { mode: 'string' })))
     .action((path: string, options: ListOptions) => runList(io, cluster, path, options))
 
 /** Prints the files of all nodes. */

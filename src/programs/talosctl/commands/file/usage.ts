@@ -25,7 +25,7 @@ export const usage = (io: Io, cluster: Cluster) =>
     .option('-d, --depth <levels>', 'how many levels down to show (default: 1); 0 is the directories themselves, -1 is all', integer(-1))
     .option('-H, --humanize', 'sizes for people')
     .option('-t, --threshold <bytes>', 'only what is larger than this, or smaller when negative', integer(-(2 ** 53), 2 ** 53), 0)
-    .addOption(outputOption())
+    .addOption(outputOption({ node: 'string', name: 'string', size: 'number' }))
     .action((paths: string[], options: UsageOptions) => runUsage(io, cluster, paths, options))
 
 /** Prints sizes, children before their parents. */

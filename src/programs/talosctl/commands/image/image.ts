@@ -8,6 +8,7 @@ import { type ImageNamespace, imageInstance, imageNamespaceOption, legacyImageNa
 import { kubernetesImages, type Versions, versions } from '../../image/kubernetes-images.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, type OutputFormat, outputOption, structured } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { humanSize, rfc3339 } from '../../output/units.ts'
 import { cacheCertGen, cacheCreate, cacheServe } from './cache.ts'
@@ -22,7 +23,7 @@ export const image = (io: Io, cluster: Cluster) => {
     .command('list')
     .aliases(['l', 'ls'])
     .description('List the images of each node.')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.ImageService/List')))
     .action((flags: OutputFlags) => runImageList(io, cluster, namespace(), flags))
   command
     .command('pull')

@@ -1,10 +1,11 @@
 import { Command } from 'commander'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
-import { showPlan } from '../../release/plan.ts'
+import { type OutputFlags, outputOption } from '../../output/output.ts'
+import { planSchema, showPlan } from '../../release/plan.ts'
 import { sendImage } from '../../release/send.ts'
 
-interface InstallFlags {
+interface InstallFlags extends OutputFlags {
   disk?: string
   image?: string
   insecure?: boolean
@@ -26,6 +27,7 @@ export const install = (io: Io, cluster: Cluster) =>
     .option('--plan', 'only say what would be written where')
     .option('--no-reboot', 'stay on the medium afterwards')
     .option('--wipe', 'overwrite what is on the disk')
+    .addOption(outputOption(planSchema, { about: 'with --plan a list, each item of which is' }))
     .action((flags: InstallFlags) => runInstall(io, cluster, flags))
 
 /** Installs, or shows what an installation would do. */
@@ -36,7 +38,7 @@ export async function runInstall(io: Io, cluster: Cluster, flags: InstallFlags):
   const named = (node: string | undefined) => (flags.image ? sendImage(io, server, node, flags.image) : Promise.resolve(''))
   try {
     if (flags.plan) {
-      await showPlan(io, server, async (node) => ({ ...target, install: true, imageName: await named(node) }))
+      await showPlan(io, server, flags, async (node) => ({ ...target, install: true, imageName: await named(node) }))
       return
     }
     const all = server.each(async function* (node, name, signal) {

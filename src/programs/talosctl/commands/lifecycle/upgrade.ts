@@ -9,13 +9,14 @@ import { NodeErrors, UsageError } from '../../failure.ts'
 import { duration } from '../../flags.ts'
 import { discoverMembers } from '../../health/view.ts'
 import type { Io } from '../../io.ts'
+import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
 import { table } from '../../output/table.ts'
-import { showPlan } from '../../release/plan.ts'
+import { planSchema, showPlan } from '../../release/plan.ts'
 import { sendImage } from '../../release/send.ts'
 import { awaitTrial, beforeTrial } from '../../release/trial.ts'
 import { specOf } from '../../resource/definition.ts'
 
-interface UpgradeFlags {
+interface UpgradeFlags extends OutputFlags {
   image: string
   /** true is the whole cluster; a name is the cluster behind a proxy endpoint. */
   cluster?: string | true
@@ -67,6 +68,12 @@ export const upgrade = (io: Io, cluster: Cluster) =>
     .option('--timeout <duration>', 'how long to wait for each node', duration, 30 * 60_000)
     .addOption(new Option('--wait').default(true).hideHelp())
     .option('--no-wait', 'only start it')
+    .addOption(
+      outputOption(planSchema, {
+        about: 'with --dry-run a list, each item of which is',
+        others: { 'with --no-wait': { node: 'string', ack: 'string', started: 'time' } },
+      }),
+    )
     .action((flags: UpgradeFlags) => runUpgrade(io, cluster, flags))
 
 /** Upgrades the named nodes, or all of the cluster, one after the other; stops at the first that fails. */
@@ -75,27 +82,28 @@ export async function runUpgrade(io: Io, cluster: Cluster, flags: UpgradeFlags):
   try {
     const nodes = await nodesToUpgrade(io, server, flags)
     if (flags.dryRun) {
-      await showPlan(io, server, async (node) => ({
+      await showPlan(io, server, flags, async (node) => ({
         imageName: await sendImage(io, server, node, flags.image),
         force: flags.force === true,
       }))
       return
     }
     const progress = new NodeProgress(io, flags.progress)
-    const started: string[][] = [['NODE', 'ACK', 'STARTED']]
+    const started: { node: string; ack: string; started: string }[] = []
     for (const [index, node] of nodes.entries()) {
       const name = node ?? (await server.peer())
       const report = (state: string) => progress.update(name, state)
       try {
         await upgradeNode(io, server, node, flags, report)
-        if (!flags.wait) started.push([name, 'Upgrade request received', new Date().toISOString()])
+        if (!flags.wait) started.push({ node: name, ack: 'Upgrade request received', started: new Date().toISOString() })
         if (flags.cluster === true && flags.wait && index < nodes.length - 1) await healthy(io, cluster, node)
       } catch (error) {
         if (io.signal.aborted) throw error
         throw new NodeErrors([{ node: name, error: error as Error }])
       }
     }
-    if (!flags.wait) io.stdout.write(table(started))
+    if (flags.wait || structured(io, flags.output, started)) return
+    io.stdout.write(table([['NODE', 'ACK', 'STARTED'], ...started.map(({ node, ack, started: time }) => [node, ack, time])]))
   } finally {
     if (server !== cluster) await server.close()
   }

@@ -8,6 +8,7 @@ import { restoreOn } from '../../machine-config/applying.ts'
 import { differenceOf } from '../../machine-config/difference.ts'
 import { paintDiff } from '../../output/diff-paint.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { rfc3339 } from '../../output/units.ts'
 
@@ -15,7 +16,7 @@ import { rfc3339 } from '../../output/units.ts'
 export const configHistory = (io: Io, cluster: Cluster) => {
   const group = new Command()
     .description('List, show, compare and restore the configurations that nodes were given.')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('ichor.v1.ConfigService/History')))
     .action((flags: OutputFlags) => runList(io, cluster, flags))
   group
     .command('list')

@@ -5,6 +5,7 @@ import type { Cluster } from '../../cluster.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { type Row, table } from '../../output/table.ts'
 
 interface NetstatOptions extends OutputFlags {
@@ -41,7 +42,7 @@ export const netstat = (io: Io, cluster: Cluster) =>
     .option('-u, --udp', 'only UDP')
     .option('-U, --udplite', 'only UDP-Lite')
     .option('-v, --verbose', 'all protocols')
-    .addOption(outputOption(false))
+    .addOption(outputOption(messageSchema('machine.MachineService/Netstat'), { short: false }))
     .action((pod: string | undefined, options: NetstatOptions) => runNetstat(io, cluster, pod, options))
 
 /** Prints the sockets of all nodes. */

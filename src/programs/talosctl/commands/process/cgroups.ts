@@ -36,7 +36,7 @@ export const cgroups = (io: Io, cluster: Cluster) =>
     .addOption(new Option('--preset <name>', 'what to show of each').choices(Object.keys(presets)))
     .addOption(new Option('--schema-file <file>', 'a file that describes the columns').conflicts('preset'))
     .option('--skip-cri-resolve', 'leave the groups of containers with their numbers instead of their names')
-    .addOption(outputOption())
+    .addOption(outputOption({ name: 'string', '<column>': 'string' }))
     .addHelpText('after', examples)
     .action((options: CgroupsOptions) => runCgroups(io, cluster, options))
 

@@ -3,6 +3,7 @@ import type { machine } from '../../../../rpc/messages.ts'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 
 interface MemoryOptions extends OutputFlags {
@@ -14,7 +15,7 @@ export const memory = (io: Io, cluster: Cluster) =>
   new Command()
     .description('Show how much memory each node has and uses, in MiB.')
     .option('-v, --verbose', 'show every figure the kernel has')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/Memory')))
     .action((options: MemoryOptions) => runMemory(io, cluster, options))
 
 /** Prints one line per node, or all figures. */

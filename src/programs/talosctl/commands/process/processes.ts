@@ -3,6 +3,7 @@ import type { machine } from '../../../../rpc/messages.ts'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { humanSize } from '../../output/units.ts'
 
@@ -17,7 +18,7 @@ export const processes = (io: Io, cluster: Cluster) =>
     .description('List the processes of each node.')
     .addOption(new Option('-s, --sort <column>', 'order, largest first').choices(['rss', 'cpu']).default('rss'))
     .option('-w, --watch', 'refresh every second until interrupted')
-    .addOption(outputOption())
+    .addOption(outputOption(messageSchema('machine.MachineService/Processes')))
     .action((options: ProcessesOptions) => runProcesses(io, cluster, options))
 
 /** Prints the processes once, or again and again. */
@@ -28,9 +29,10 @@ export async function runProcesses(io: Io, cluster: Cluster, options: ProcessesO
     return
   }
   while (!io.signal.aborted) {
-    const lines = ((await listing(io, cluster, { ...options, output: 'table' })) ?? '').split('\n')
+    const text = await listing(io, cluster, options)
+    const lines = (text ?? '').split('\n')
     const shown = io.stdout.isTTY ? lines.slice(0, 40).map((line) => line.slice(0, io.stdout.columns)) : lines
-    io.stdout.write(`${io.stdout.isTTY ? '\u001b[H\u001b[2J' : ''}${shown.join('\n')}\n`)
+    if (text !== undefined) io.stdout.write(`${io.stdout.isTTY ? '\u001b[H\u001b[2J' : ''}${shown.join('\n')}\n`)
     await io.pause(1000)
   }
 }

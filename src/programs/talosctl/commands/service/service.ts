@@ -1,12 +1,14 @@
 import { Argument, Command } from 'commander'
 import type { machine } from '../../../../rpc/messages.ts'
 import { toMilliseconds } from '../../../../rpc/proto-time.ts'
+import { messageType } from '../../../../rpc/schema.ts'
 import type { Cluster } from '../../cluster.ts'
 import { LiveArgument } from '../../completion/live-argument.ts'
 import { services } from '../../completion/suggestions.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured, withNodes } from '../../output/output.ts'
+import { messageSchema, objectSchema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { goDuration } from '../../output/units.ts'
 
@@ -19,10 +21,17 @@ export const service = (io: Io, cluster: Cluster) =>
     .description('List the services of each node, show one, or start, stop or restart it.')
     .addArgument(new LiveArgument('[id]', 'the service', services))
     .addArgument(new Argument('[action]', 'what to do with it').choices(actions).default('status'))
-    .addOption(outputOption())
+    .addOption(
+      outputOption(messageSchema('machine.MachineService/ServiceList'), {
+        others: {
+          'of one service': () => ({ node: 'string', ...objectSchema(messageType('machine.ServiceInfo')) }),
+          'of start, stop and restart': messageSchema('machine.MachineService/ServiceRestart'),
+        },
+      }),
+    )
     .action((id: string | undefined, action: Action, options: OutputFlags) => {
       if (id === undefined) return runServices(io, cluster, options)
-      return action === 'status' ? runServiceStatus(io, cluster, id, options) : runServiceAction(io, cluster, id, action)
+      return action === 'status' ? runServiceStatus(io, cluster, id, options) : runServiceAction(io, cluster, id, action, options)
     })
 
 /** Prints all services of each node. */
@@ -60,11 +69,18 @@ export async function runServiceStatus(io: Io, cluster: Cluster, id: string, opt
 }
 
 /** Starts, stops or restarts a service and prints what each node answered. */
-export async function runServiceAction(io: Io, cluster: Cluster, id: string, action: Exclude<Action, 'status'>): Promise<void> {
+export async function runServiceAction(
+  io: Io,
+  cluster: Cluster,
+  id: string,
+  action: Exclude<Action, 'status'>,
+  { output }: OutputFlags,
+): Promise<void> {
   await cluster.named(`"service ${id} ${action}"`)
   const method = { start: 'ServiceStart', stop: 'ServiceStop', restart: 'ServiceRestart' } as const
   const messages = await cluster.ask(`machine.MachineService/${method[action]}`, { id }, { timeout: 60_000 })
   const peer = await cluster.peer()
+  if (structured(io, output, withNodes(cluster, peer, messages))) return
   io.stdout.write(table([['NODE', 'RESPONSE'], ...messages.map((message) => [cluster.nodeOf(message, peer), message.resp])]))
 }
 
