@@ -151,7 +151,7 @@ test('each schema is text for the reference', () => {
 /** Commands that the sample machine does not answer, or that read files of this computer. */
 const elsewhere = new Set([
   'cgroups', // tests/programs/talosctl/commands/process/cgroups.test.ts
-  'cluster show', // tests/cluster/cluster.story.ts
+  'cluster show', // tests/programs/talosctl/cluster/engine/create.test.ts
   'config-history', // tests/cluster/config.story.ts
   'config-history list',
   'config-history show', // prints no table
@@ -159,7 +159,7 @@ const elsewhere = new Set([
   'config-history restore',
   'etcd backup list', // tests/programs/talosctl/commands/etcd/backup.test.ts
   'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
-  'install', // plans: below
+  'install', // tests/programs/talosctl/commands/lifecycle/upgrade.test.ts
   'upgrade',
 ])
 const operands: Record<string, string[]> = { 'etcd downgrade validate': ['3.5'], 'etcd downgrade enable': ['3.5'], events: ['--tail', '1'] }

@@ -152,6 +152,13 @@ test('a dry run shows what was found, and fails where the upgrade would be refus
   const good = await run(upgrading([]), '--image', 'registry.example/installer:good', '--dry-run')
   expect(good.stdout).toBe('NODE       VERDICT   SUBJECT     FOUND\n10.6.0.2   ok        signature   good\n')
   expect(good.code).toBe(0)
+  const listed = await run(upgrading([]), '--image', 'registry.example/installer:good', '--dry-run', '-o', 'json')
+  expect(JSON.parse(listed.stdout)[0]).toEqual({
+    node: expect.any(String),
+    verdict: 'ok',
+    subject: expect.any(String),
+    found: expect.any(String),
+  })
   const bad = await run(upgrading([]), '--image', 'registry.example/installer:bad', '--dry-run')
   expect(bad.stdout).toContain('refused   etcd        no majority')
   expect(bad.code).toBe(1)
