@@ -107,7 +107,19 @@ const law: Record<string, string[]> = {
 }
 
 /** What talosctl uses of an area beyond its resource types. It must run where there is no node. */
-const portable = ['os/config/', 'os/cluster/health/', 'os/k8s/images.ts', 'os/etcd/majority.ts', 'os/runtime/extensions/service-spec.ts']
+const portable = [
+  'os/config/',
+  'os/cluster/health/',
+  'os/k8s/images.ts',
+  'os/etcd/majority.ts',
+  'os/runtime/extensions/service-spec.ts',
+  // What a machine reads of its platform, and the notation it becomes.
+  'os/network/platform/',
+  'os/network/link/canonical.ts',
+  'os/network/link/declared.ts',
+  'os/network/declared-specs.ts',
+  'os/network/full-name.ts',
+]
 
 function roomOf(path: string): string {
   if (path.startsWith('..')) return 'proto' // texts of the package itself

@@ -127,6 +127,11 @@ export const commands: Record<string, Entry> = {
     aliases: ['tcpdump'],
     load: async () => (await import('./commands/network/pcap.ts')).pcap,
   },
+  platform: {
+    summary: 'Test what a machine reads from its platform',
+    local: true,
+    load: async () => (await import('./commands/platform/platform.ts')).platform,
+  },
   processes: {
     summary: 'List processes',
     aliases: ['p', 'ps'],

@@ -45,6 +45,7 @@ const elsewhere = new Set([
   'extension build', // tests/cluster/extensions/extensions.story.ts
   'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
   'extension validate',
+  'platform test', // tests/programs/talosctl/platform/platform.test.ts
   'gen ca', // tests/programs/talosctl/commands/gen/gen.test.ts
   'gen crt',
   'gen csr',
