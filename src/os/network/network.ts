@@ -30,6 +30,7 @@ import {
   recallPlatformConfig,
   reportToPlatform,
 } from './controllers/platform.ts'
+import { reportEvents } from './controllers/platform-events.ts'
 import { configProbes, connectTcp, mergeProbes, runProbes } from './controllers/probe.ts'
 import { applyRoutes, configRoutes, mergeRoutes } from './controllers/route/route.ts'
 import { applyRoutingRules, configRoutingRules, mergeRoutingRules, observeRoutingRules } from './controllers/route/routing-rule.ts'
@@ -49,7 +50,7 @@ import { resources } from './resource-types.ts'
 export const network: Area = {
   name: 'network',
   resources,
-  parts({ elect, events, kernel, log, podNetworks, spawn, store }) {
+  parts({ clock, deliveries, elect, events, kernel, log, podNetworks, spawn, store }) {
     const commandLine = kernel.mode === 'container' ? '' : kernel.files.readText('/proc/cmdline')
     const boot = bootOf(commandLine, log)
     return {
@@ -62,7 +63,7 @@ export const network: Area = {
         observeNodeAddresses,
         publishAddresses({ events }),
         configHostname(boot),
-        ...platformControllers(kernel, store, commandLine),
+        ...platformControllers({ clock, deliveries, events, kernel, log, store }, commandLine),
         mergeHostname,
         applyHostname(kernel),
         ...declaredControllers(kernel, boot),
@@ -113,7 +114,10 @@ const routingRuleControllers = (kernel: Kernel): Controller[] => [
 ]
 
 /** The network as the platform describes it: loaded from there, and on a machine kept on STATE for the next boot. */
-function platformControllers(kernel: Kernel, store: Machine['store'], commandLine: string): Controller[] {
+function platformControllers(
+  { kernel, store, ...machine }: Pick<Machine, 'clock' | 'deliveries' | 'events' | 'kernel' | 'log' | 'store'>,
+  commandLine: string,
+): Controller[] {
   const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
   const onPlatform = {
     platform: platforms[platform],
@@ -123,6 +127,7 @@ function platformControllers(kernel: Kernel, store: Machine['store'], commandLin
   return [
     loadPlatformConfig(onPlatform),
     reportToPlatform(onPlatform),
+    reportEvents({ ...machine, platform: platforms[platform], commandLine }),
     ...(kernel.mode === 'container' ? [] : [recallPlatformConfig(kernel), keepPlatformConfig(kernel)]),
     applyPlatformConfig(platform, kernel.mode === 'container' ? engineSettings(kernel) : undefined),
   ]

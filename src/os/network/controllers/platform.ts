@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import type { Deadline } from '../../../cosi/clock.ts'
 import { type Controller, defineController, exclusive, shared, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { Store } from '../../../cosi/store.ts'
@@ -68,29 +69,41 @@ export const loadPlatformConfig = ({ platform, open, store }: PlatformDependenci
   })
 }
 
-/** Reports readiness once per boot to a platform that waits for it, as soon as the network is up. */
+/** Milliseconds in which a report of readiness is tried: a platform has given the machine up by then. */
+const reportLimit = 30 * 60_000
+
+/** Reports readiness once per boot to a platform that waits for it, as soon as the network is up, and for at most 30 minutes. */
 export const reportToPlatform = ({ platform, open }: Omit<PlatformDependencies, 'store'>): Controller => {
   let reported = false
+  let end: Deadline | undefined
   return defineController({
     name: 'network.PlatformReportController',
     inputs: { network: weak(NetworkStatus, { id: 'status' }) },
     outputs: {},
-    reconcile({ network, log, background }) {
+    reconcile({ network, log, background, clock }) {
       const { addressReady = false, connectivityReady = false } = network.get('status')?.spec ?? {}
       if (!platform?.ready || reported || !addressReady || !connectivityReady) return
+      end ??= clock.deadline(reportLimit)
+      const deadline = end
       background('report', async (signal, _, report) => {
-        const done = await withRetry(async () => (await platform.ready?.(open(signal))) ?? 'accepted', signal, report)
-        if (done === undefined) return
+        const done = await withRetry(async () => (await platform.ready?.(open(signal))) ?? 'accepted', signal, report, deadline)
+        if (signal.aborted) return
         reported = true
-        log.info('readiness reported to the platform')
+        if (done) log.info('readiness reported to the platform')
+        else log.error('readiness not reported to the platform, giving up', { limit: `${reportLimit / 60_000}m` })
       })
     },
   })
 }
 
-/** Runs `act` until it succeeds, with exponential backoff, and reports failures. Returns undefined when aborted. */
-async function withRetry<T>(act: () => Promise<T>, signal: AbortSignal, report: (error?: unknown) => void): Promise<T | undefined> {
-  for (let wait = retry.first; !signal.aborted; wait = Math.min(retry.longest, wait * 2)) {
+/** Runs `act` until it succeeds, with exponential backoff, and reports failures. Returns undefined when aborted or too late. */
+async function withRetry<T>(
+  act: () => Promise<T>,
+  signal: AbortSignal,
+  report: (error?: unknown) => void,
+  end?: Deadline,
+): Promise<T | undefined> {
+  for (let wait = retry.first; !signal.aborted && !end?.over; wait = Math.min(retry.longest, wait * 2)) {
     try {
       const result = await act()
       report()

@@ -27,4 +27,6 @@ export interface Platform {
   userData(transport: Pick<PlatformTransport, 'fetch' | 'disk' | 'guestinfo' | 'serial' | 'commandLine'>): Promise<string | undefined>
   /** Reports readiness to a platform that waits for it. Throws if the report fails. */
   ready?(transport: Pick<PlatformTransport, 'fetch'>): Promise<void>
+  /** The kernel parameter with the address that expects events of the machine. */
+  readonly eventsParameter?: string
 }

@@ -9,6 +9,7 @@ import type { Platform } from '../platform.ts'
 const base = 'https://metadata.platformequinix.com'
 
 export const equinixMetal: Platform = {
+  eventsParameter: 'em.events_url',
   async network({ fetch, links: known }) {
     const machine = readJson((await fetch(`${base}/metadata`)) ?? '{}', 'equinix metadata')
     const network = mappingOf(machine.network)
