@@ -27,6 +27,7 @@ export const groups: readonly Group[] = [
       'docs/kubernetes-upgrades.md',
       'docs/rotation.md',
       'docs/network.md',
+      'docs/platforms.md',
       'docs/mesh.md',
       'docs/disks.md',
     ],
