@@ -71,6 +71,7 @@ const law: Record<string, string[]> = {
   'programs/etcd-verify': ['wire'],
   'programs/node-supervisor': ['linux', 'wire', 'cosi'],
   'programs/discovery': ['wire', 'cosi', 'rpc', 'rpc/server', 'programs/node-supervisor'],
+  'programs/factory': ['wire', 'cosi', 'document', 'oci'],
   'programs/kms': ['wire', 'cosi', 'rpc', 'rpc/server'],
   'programs/dashboard': ['programs/talosctl'],
   'programs/talosctl': [
@@ -85,6 +86,7 @@ const law: Record<string, string[]> = {
     'os',
     'os/resource-types',
     'os/portable',
+    'programs/factory',
     'programs/kms',
     'programs/talosctl/cluster',
   ],

@@ -79,6 +79,11 @@ export const commands: Record<string, Entry> = {
     local: true,
     load: async () => (await import('./commands/extension/extension.ts')).extension,
   },
+  factory: {
+    summary: 'Serve boot media that are made to order',
+    local: true,
+    load: async () => (await import('./commands/factory/factory.ts')).factory,
+  },
   gen: {
     summary: 'Make secrets, configurations, keys and certificates',
     local: true,

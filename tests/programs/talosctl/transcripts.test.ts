@@ -21,6 +21,7 @@ const elsewhere = new Set([
   'cluster stop',
   'cluster create qemu', // tests/vm
   'conformance kubernetes', // tests/conformance/smoke.story.ts
+  'factory serve', // tests/programs/talosctl/commands/factory/serve.test.ts
   'kms new-key', // tests/programs/talosctl/commands/kms/serve.test.ts
   'kms serve', // tests/interop/kms.story.ts
   'volumes recovery-key', // tests/programs/talosctl/commands/disk/volumes.test.ts, tests/programs/init/recovery.sandbox.ts

@@ -1,0 +1,119 @@
+/** The HTTP API of the image factory of the field: schematics, the versions of images, and images. */
+import { timingSafeEqual } from 'node:crypto'
+import type { Logger } from '../../cosi/log.ts'
+import type { ServerTls } from '../../rpc/http2/listen.ts'
+import { within } from '../../timing/within.ts'
+import { messageOf } from '../../wire/error-message.ts'
+import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
+import { FactoryError } from './factory-error.ts'
+import { findReleases, releaseOf } from './releases.ts'
+import { longestSchematic, parseSchematic } from './schematic.ts'
+import type { Schematics } from './schematics.ts'
+
+/** What is served and where. */
+export interface FactoryOptions {
+  readonly host: string
+  readonly port: number
+  /** The folder of `findReleases`. */
+  readonly images: string
+  readonly schematics: Schematics
+  readonly tls?: ServerTls | undefined
+  /** Every request but those for health needs this token. */
+  readonly token?: string | undefined
+  readonly log: Logger
+}
+
+/** Most requests that are answered at a time, and milliseconds for the body of one. */
+const mostRequests = 64
+const bodyLimit = 10_000
+
+/** Seconds without a byte after which a connection is closed. */
+const idleTimeout = 30
+
+/** A factory that listens. */
+export interface ServedFactory {
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Listens until it is closed. */
+export function serveFactory(options: FactoryOptions): ServedFactory {
+  const { host, port, tls, token, log } = options
+  let running = 0
+  const server = Bun.serve({
+    hostname: host,
+    port,
+    idleTimeout,
+    maxRequestBodySize: longestSchematic,
+    ...(tls && { tls: { cert: pem(tls.cert), key: pem(tls.key) } }),
+    async fetch(request) {
+      if (running >= mostRequests) return refusal(new FactoryError(503, 'too many requests at a time: retry later'))
+      running++
+      try {
+        const url = new URL(request.url)
+        if (url.pathname === '/healthz' || url.pathname === '/readyz') return text('ok\n')
+        if (token !== undefined) authorize(request, token)
+        return await answer(options, request, url)
+      } catch (error) {
+        if (error instanceof FactoryError) return refusal(error)
+        log.error('request failed', { path: new URL(request.url).pathname.slice(0, 200), error: messageOf(error) })
+        return refusal(new FactoryError(500, 'the request failed here: its reason is in the log of the factory'))
+      } finally {
+        running--
+      }
+    },
+  })
+  return { url: server.url.origin, close: () => server.stop(true) }
+}
+
+async function answer(options: FactoryOptions, request: Request, { pathname }: URL): Promise<Response> {
+  const [, room = '', first = '', ...rest] = pathname.split('/')
+  if (pathname === '/schematics') return post(options, request)
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw new FactoryError(405, `${request.method} is not possible here: use GET`)
+  if (room === 'schematics' && rest.length === 0) {
+    return text(options.schematics.get(first).yaml, 'application/yaml')
+  }
+  if (pathname === '/versions') return Response.json(findReleases(options.images).map(({ version }) => version))
+  if (room === 'version' && ['extensions/official', 'overlays/official'].includes(rest.join('/'))) {
+    releaseOf(options.images, first)
+    // No extension and no overlay is added to an image that is built already.
+    return Response.json([])
+  }
+  throw new FactoryError(404, `"${pathname.slice(0, 200)}" is not served here`)
+}
+
+async function post({ schematics, log }: FactoryOptions, request: Request): Promise<Response> {
+  if (request.method !== 'POST') throw new FactoryError(405, `${request.method} is not possible here: use POST`)
+  const tooLarge = new FactoryError(413, `a schematic has at most ${longestSchematic} bytes`)
+  if (Number(request.headers.get('content-length') ?? 0) > longestSchematic) throw tooLarge
+  try {
+    const late = () => new FactoryError(408, `the schematic was not complete within ${bodyLimit / 1000} s`)
+    const schematic = parseSchematic(await within(boundedBody(request, longestSchematic), bodyLimit, late))
+    schematics.add(schematic)
+    log.info('schematic posted', { id: schematic.id })
+    return Response.json({ id: schematic.id, schematic: schematic.yaml }, { status: 201 })
+  } catch (error) {
+    throw error instanceof BodyTooLarge ? tooLarge : error
+  }
+}
+
+/** Compares without a difference in time. Throws FactoryError. */
+function authorize(request: Request, token: string): void {
+  const hash = (value: string) => new Bun.CryptoHasher('sha256').update(value).digest()
+  if (timingSafeEqual(hash(request.headers.get('authorization') ?? ''), hash(`Bearer ${token}`))) return
+  throw new FactoryError(401, 'the header "Authorization: Bearer TOKEN" is missing or has another token')
+}
+
+function refusal({ status, message }: FactoryError): Response {
+  const headers = {
+    ...{ 'content-type': 'text/plain; charset=utf-8' },
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(status === 503 && { 'retry-after': '5' }),
+    ...(status === 405 && { allow: 'GET, HEAD, POST' }),
+  }
+  return new Response(`${message.replaceAll('\n', ' ')}\n`, { status, headers })
+}
+
+const pem = (text: string | Uint8Array) => Buffer.from(text)
+
+const text = (content: string, type = 'text/plain; charset=utf-8') => new Response(content, { headers: { 'content-type': type } })

@@ -1,0 +1,21 @@
+import { Command } from 'commander'
+import type { Io } from '../../io.ts'
+import { runServe, type ServeOptions } from './serve.ts'
+
+/** talosctl factory */
+export function factory(io: Io): Command {
+  const group = new Command().description('Serve boot media that are made to order.')
+  group
+    .command('serve')
+    .description(
+      'Answer the HTTP API of the image factory until interrupted. Example: talosctl factory serve --images dist --listen 127.0.0.1:8080',
+    )
+    .requiredOption('--images <folder>', 'folder that mkimage.sh has filled, or a folder of such')
+    .option('--listen <address:port>', 'where to listen', '127.0.0.1:8080')
+    .option('--cache <folder>', 'keep schematics here; without it they are forgotten when the server ends')
+    .option('--tls-cert <file>', 'certificate in PEM')
+    .option('--tls-key <file>', 'its private key in PEM')
+    .option('--token-file <file>', 'require the token in this file as "Authorization: Bearer TOKEN"')
+    .action((options: ServeOptions) => runServe(io, options))
+  return group
+}

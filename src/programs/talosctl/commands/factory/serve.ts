@@ -1,0 +1,77 @@
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createLogger, formatEntry } from '../../../../cosi/log.ts'
+import { codeOf } from '../../../../wire/errno.ts'
+import { messageOf } from '../../../../wire/error-message.ts'
+import { parseHostPort, parseIpPort } from '../../../../wire/host-port.ts'
+import { findReleases } from '../../../factory/releases.ts'
+import { Schematics } from '../../../factory/schematics.ts'
+import { type ServedFactory, serveFactory } from '../../../factory/server.ts'
+import { UsageError } from '../../failure.ts'
+import type { Io } from '../../io.ts'
+import { readTls } from '../../kms/served-files.ts'
+
+/** Flags of `talosctl factory serve`. */
+export interface ServeOptions {
+  readonly images: string
+  readonly listen: string
+  readonly cache?: string
+  readonly tlsCert?: string
+  readonly tlsKey?: string
+  readonly tokenFile?: string
+}
+
+/** Serves until the signal of `io` is aborted. */
+export async function runServe(io: Io, options: ServeOptions): Promise<void> {
+  const server = await startFactory(io, options)
+  await new Promise<void>((resolve) => {
+    if (io.signal.aborted) resolve()
+    else io.signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  await server.close()
+}
+
+/** Starts the server. Throws UsageError. */
+export async function startFactory(
+  io: Pick<Io, 'stderr' | 'now'>,
+  { images, listen, cache, tlsCert, tlsKey, tokenFile }: ServeOptions,
+): Promise<ServedFactory> {
+  const address = parseIpPort(listen) && parseHostPort(listen)
+  if (!address) throw new UsageError(`--listen "${listen}" is no address and port: use for example 127.0.0.1:8080`)
+  if (!tlsCert !== !tlsKey) throw new UsageError('--tls-cert and --tls-key go together')
+  const log = createLogger(
+    (entry) => io.stderr.write(`${entry.time.toISOString()} ${formatEntry(entry)}\n`),
+    {},
+    () => io.now(),
+  )
+  const tls = tlsCert && tlsKey ? await readTls(tlsCert, tlsKey) : undefined
+  const token = tokenFile === undefined ? undefined : await readToken(tokenFile)
+  try {
+    const versions = findReleases(images).map(({ version }) => version)
+    const schematics = new Schematics(cache === undefined ? undefined : join(cache, 'schematics'))
+    const server = serveFactory({ ...address, images, schematics, tls, token, log })
+    log.info('image factory serves', { url: server.url, versions: versions.join(',') || 'none' })
+    return server
+  } catch (error) {
+    throw new UsageError(`serve "${images}" on "${listen}": ${messageOf(error)}`)
+  }
+}
+
+const longestToken = 4096
+
+async function readToken(path: string): Promise<string> {
+  const file = await open(path).catch((error: unknown) => {
+    throw new UsageError(`read "${path}": ${codeOf(error)}`)
+  })
+  try {
+    const { mode, size } = await file.stat()
+    if (mode & 0o077)
+      throw new UsageError(`token file "${path}" is open to others (mode 0${(mode & 0o777).toString(8)}): run "chmod 600 ${path}"`)
+    const token = size > longestToken ? '' : (await file.readFile('utf8')).trim()
+    if (!/^[\x21-\x7e]{16,}$/.test(token))
+      throw new UsageError(`token file "${path}" must hold 16 to ${longestToken} letters without spaces`)
+    return token
+  } finally {
+    await file.close()
+  }
+}
