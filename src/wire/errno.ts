@@ -7,6 +7,7 @@ names.set(11, 'EAGAIN')
 names.set(22, 'EINVAL')
 names.set(95, 'EOPNOTSUPP')
 for (const [number, name] of [
+  [77, 'EBADFD'],
   [85, 'ERESTART'],
   [112, 'EHOSTDOWN'],
   [117, 'EUCLEAN'],

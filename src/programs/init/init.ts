@@ -2,7 +2,9 @@
  * PID 1: makes the machine's folders, reaps orphans, hands the kernel to every area, opens the sockets that the
  * daemons use and then runs sequences; everything else is controllers and services.
  */
+
 import { background } from '../../cosi/background.ts'
+import { silent } from '../../cosi/log.ts'
 import { onUnexpected, takeUnexpected } from '../../cosi/unexpected.ts'
 import * as files from '../../linux/fs/files.ts'
 import * as capabilities from '../../linux/process/capabilities.ts'
@@ -24,6 +26,7 @@ import { enterOwnCgroups } from './own-cgroups.ts'
 import { keepReaping } from './reaper.ts'
 import { openSockets } from './sockets.ts'
 import { start } from './start.ts'
+import { withUserWireguard } from './user-wireguard.ts'
 
 /** Open files each process of a machine may have; a container's limits are its host's. */
 const openFiles = 1 << 20
@@ -51,14 +54,19 @@ export async function main(_args: string[]): Promise<number> {
   }
   say(`${release.name} ${release.tag} (${release.sha})`)
   keepReaping()
-  const make = () =>
-    assemble({
-      kernel: kernelOf(container ? 'container' : 'metal'),
+  const make = () => {
+    let log = silent
+    return assemble({
+      kernel: withUserWireguard(kernelOf(container ? 'container' : 'metal'), spawn, () => log),
       spawn,
       oomFloor: oomFloor(),
-      logger: consoleLogger,
+      logger(...given) {
+        log = consoleLogger(...given)
+        return log
+      },
       end: (reason) => endMachine(reason, container),
     })
+  }
   const machine = await withRetries('assemble', make, sayProblem)
   if (container) await giveBootId().catch((error) => machine.log.warn("boot id is the host's", { error }))
   for (const missing of await withRetries('prepare cgroups', prepareCgroups, sayProblem))

@@ -97,8 +97,12 @@ export function containerSpec(plan: ContainerPlan) {
         cpu: { quota: Math.round((plan.cpus * cpuPeriod) / 1000), period: cpuPeriod },
         memory: { limit: plan.memory },
       },
-      // The kubelet and containerd read the kernel's log.
-      devices: [{ path: '/dev/kmsg', type: 'c', major: 1, minor: 11, fileMode: 0o600, uid: 0, gid: 0 }],
+      devices: [
+        // The kubelet and containerd read the kernel's log.
+        { path: '/dev/kmsg', type: 'c', major: 1, minor: 11, fileMode: 0o600, uid: 0, gid: 0 },
+        // A mesh in user space, where the kernel has no WireGuard.
+        { path: '/dev/net/tun', type: 'c', major: 10, minor: 200, fileMode: 0o600, uid: 0, gid: 0 },
+      ],
       maskedPaths: [],
       readonlyPaths: [],
     },

@@ -161,6 +161,7 @@ const elsewhere = new Set([
   'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
   'install', // tests/programs/talosctl/commands/lifecycle/upgrade.test.ts
   'upgrade',
+  'platform test', // tests/programs/talosctl/platform/platform.test.ts
 ])
 const operands: Record<string, string[]> = { 'etcd downgrade validate': ['3.5'], 'etcd downgrade enable': ['3.5'], events: ['--tail', '1'] }
 

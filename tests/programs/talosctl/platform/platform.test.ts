@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { platforms } from '../../../../src/os/network/platform/platforms.ts'
+import { platformSchema } from '../../../../src/programs/talosctl/commands/platform/platform.ts'
+import { mismatches } from '../../../../src/programs/talosctl/output/schema.ts'
 import { config } from '../../../os/config/machine.ts'
 import { nics, platformIn, type Recording, recordings } from '../../../os/network/platform/recordings.ts'
 import { talosctl } from '../peer.ts'
@@ -49,6 +51,7 @@ for (const [name, recording] of Object.entries(recordings))
     if (files) flags.push('--config-drive', await folderWith(files))
     const { stdout } = await talosctl([], ['platform', 'test', platformIn(name), ...flags])
     const [preview] = JSON.parse(stdout)
+    expect(mismatches(preview, platformSchema)).toEqual([])
     expect(preview.networkError).toBeUndefined()
     expect(preview.hostname).toBe(want.hostname.replace(' ', '.'))
     expect(preview.metadata).toEqual(want.metadata)

@@ -40,10 +40,12 @@ export function checkKernel(filesystems = readFileSync('/proc/filesystems', 'utf
   }
 }
 
-/** Containers have their host's kernel: a mesh needs its WireGuard. */
-export function checkMesh(has: () => boolean = hasWireguard): void {
+/** Containers have their host's kernel: a mesh needs its WireGuard, or its TUN device for one in user space. */
+export function checkMesh(has: () => boolean = () => hasWireguard() || existsSync('/dev/net/tun')): void {
   if (!has())
-    throw new UsageError('--with-kubespan: this kernel has no WireGuard: load it with "modprobe wireguard" or run a kernel that has it')
+    throw new UsageError(
+      '--with-kubespan: this kernel has neither WireGuard nor /dev/net/tun: load one with "modprobe wireguard" or "modprobe tun"',
+    )
 }
 
 /** The image is attached to a loop device, which there must be. */

@@ -5,6 +5,7 @@ import { ExitCode, UsageError } from '../../failure.ts'
 import { array } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
+import type { Schema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { type ConfigPreview, type PlatformPreview, previewPlatform } from '../../platform/preview.ts'
 
@@ -12,6 +13,38 @@ interface TestFlags extends OutputFlags {
   metadata?: string
   configDrive?: string
   link: string[]
+}
+
+/** What the command prints for programs: the specs of the network resources, and the metadata. */
+export const platformSchema: Schema = {
+  platform: 'string',
+  links: [{ name: 'string', hardwareAddress: 'string', index: 'number' }],
+  config: { state: 'string', error: 'string', documents: ['string'] },
+  hostname: 'string',
+  externalIPs: ['string'],
+  network: {
+    addresses: ['object'],
+    links: ['object'],
+    routes: ['object'],
+    resolvers: ['object'],
+    timeServers: ['object'],
+    operators: ['object'],
+    probes: ['object'],
+  },
+  networkError: 'string',
+  metadata: {
+    platform: 'string',
+    hostname: 'string',
+    region: 'string',
+    zone: 'string',
+    instanceType: 'string',
+    instanceId: 'string',
+    providerId: 'string',
+    spot: 'boolean',
+    internalDNS: 'string',
+    externalDNS: 'string',
+    tags: { '<name>': 'string' },
+  },
 }
 
 const examples = `
@@ -37,7 +70,7 @@ const testCommand = (io: Io) =>
         .argParser(array())
         .default([]),
     )
-    .addOption(outputOption())
+    .addOption(outputOption(platformSchema))
     .addHelpText('after', examples)
     .action((name: string, flags: TestFlags) => runTest(io, name, flags))
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import { checkLoop, checkMesh } from '../../../../../src/programs/talosctl/cluster/host/preflight.ts'
 
-test('a mesh of containers needs the WireGuard of this host', () => {
+test('a mesh of containers needs WireGuard or a TUN device of this host', () => {
   checkMesh(() => true)
-  expect(() => checkMesh(() => false)).toThrow('this kernel has no WireGuard: load it with "modprobe wireguard"')
+  expect(() => checkMesh(() => false)).toThrow('load one with "modprobe wireguard" or "modprobe tun"')
 })
 
 test('a root file system needs a loop device', () => {
