@@ -39,6 +39,8 @@ export interface Offer {
 
 /** Milliseconds: without a message, and for one part of an upload. */
 const [idleLimit, partLimit] = [60_000, 1_800_000]
+/** Milliseconds that an offer waits for the end of the upload before. */
+const endLimit = 2000
 /** Uploads at once, of all senders. */
 const mostUploads = 4
 /** How far ahead the clock of a sender may be, in milliseconds. */
@@ -50,7 +52,8 @@ interface Sender {
   readonly rate: TokenBucket
   readonly hourly: number
   offered?: Offer | undefined
-  uploading: boolean
+  /** Resolves when the upload that is under way has ended. */
+  uploading?: Promise<void> | undefined
 }
 
 /** The store. All calls throw RpcError. */
@@ -73,6 +76,8 @@ export class ReceivedBackups {
     const kept = backups.filter(({ name }) => name !== offer.name)
     if (outdated([...kept, entry], limits.retention, this.#tools.clock.now()).includes(entry))
       refuse('FailedPrecondition', `"${offer.name}" is older than what is kept of this sender`)
+    // An upload that was cut off ends a moment after its sender has noticed.
+    if (sender.uploading) await Promise.race([sender.uploading, this.#tools.clock.sleep(endLimit, signal)])
     if (sender.uploading) refuse('Aborted', 'another upload of this sender is under way, try again')
     if (sender.offered?.name !== offer.name || sender.offered.sha256 !== offer.sha256) {
       if (!sender.rate.take(this.#tools.clock.elapsed()))
@@ -90,7 +95,8 @@ export class ReceivedBackups {
     if (sender.uploading) refuse('Aborted', 'another upload of this sender is under way, try again')
     if ([...this.#senders.values()].filter(({ uploading }) => uploading).length >= mostUploads)
       refuse('ResourceExhausted', 'too many uploads are under way, try again')
-    sender.uploading = true
+    const { promise, resolve: ended } = Promise.withResolvers<void>()
+    sender.uploading = promise
     try {
       const begun = this.#begin(sender, offer)
       if (begun.offset !== offset)
@@ -106,7 +112,8 @@ export class ReceivedBackups {
     } catch (error) {
       throw error instanceof RpcError ? error : new RpcError('Unavailable', `${what}: ${messageOf(error)}`)
     } finally {
-      sender.uploading = false
+      sender.uploading = undefined
+      ended()
     }
   }
 
@@ -167,7 +174,6 @@ export class ReceivedBackups {
       folder: new FolderTarget({ name: from, cluster: undefined, folder: at, missing }, files),
       hourly: limits.hourly,
       rate: new TokenBucket({ rate: limits.hourly / 3600, burst: limits.hourly }, clock.elapsed()),
-      uploading: false,
     }
     this.#senders.set(from, sender)
     return { sender, limits }
