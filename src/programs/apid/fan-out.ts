@@ -1,9 +1,10 @@
 /** One call to several backends, their replies merged into one answer; a backend that fails is a part of it, not its end. */
-import { endWith, FrameReader, frameHeader, responseHeaders, sealFrame, statusOf } from '../../rpc/frame.ts'
+import { endWith, FrameReader, frameHeader, parseTimeout, responseHeaders, sealFrame, statusOf } from '../../rpc/frame.ts'
 import type { Stream } from '../../rpc/http2/stream.ts'
 import type { MethodShape } from '../../rpc/schema.ts'
 import { oneMessage, type RequestClock } from '../../rpc/server/requests.ts'
 import { RpcError, toRpcError } from '../../rpc/status.ts'
+import { within } from '../../timing/within.ts'
 import type { Headers } from '../../wire/http2/hpack.ts'
 import { failedMessage, failedReply, markMessage, markReply } from './merge.ts'
 import type { Way } from './upstream.ts'
@@ -15,6 +16,9 @@ export interface Backend {
   readonly upstream: Way
   readonly headers: Headers
 }
+
+/** Milliseconds before the caller's deadline, a fifth of it at most, at which the answer goes out without the nodes that are silent. */
+const margin = 1000
 
 type Answer = (call: Stream, backend: Backend) => Promise<void>
 
@@ -95,18 +99,30 @@ async function each(
       )
   await Promise.all(
     opened.map(async ({ backend, opening }) => {
-      let call: Stream | undefined
       try {
-        call = await opening
-        await answer(call, backend)
-        calls.delete(call)
+        await inTime(shape, backend, async () => {
+          const call = await opening
+          await answer(call, backend)
+          calls.delete(call)
+        })
       } catch (error) {
-        call?.reset()
+        opening.then(
+          (call) => call.reset(),
+          () => {}, // what failed to open needs no reset
+        )
         await failed(backend, toRpcError(error))
       }
     }),
   )
   await sent
+}
+
+/** Runs the call to one backend of a unary call, so long that the caller still gets the replies of the others. */
+function inTime(shape: MethodShape, { headers }: Backend, run: () => Promise<void>): Promise<void> {
+  const timeout = parseTimeout(headers['grpc-timeout'])
+  if (timeout === undefined || shape.serverStreams) return run()
+  const limit = timeout - Math.min(margin, timeout / 5)
+  return within(run(), limit, () => new RpcError('DeadlineExceeded', `no answer within ${Math.round(limit)} ms`))
 }
 
 /** The frame with the request, which every backend gets; measured and timed as the backends would. */

@@ -206,6 +206,18 @@ describe('a call to several nodes', () => {
     expect(messages[1]?.metadata?.error).toStartWith('rpc error: code = Unavailable desc = connect to "127.0.0.99"')
   })
 
+  test('has the replies of the others when one is silent until the deadline', async () => {
+    const { messages } = await admin.unary(
+      'machine.MachineService/Memory',
+      {},
+      { metadata: { nodes: ['127.0.0.1', '127.0.0.2'] }, deadline: 1000 },
+    )
+    expect(messages.map(({ metadata, meminfo }) => [metadata?.hostname, metadata?.error, String(meminfo?.memtotal)])).toEqual([
+      ['127.0.0.1', '', '7'],
+      ['127.0.0.2', expect.stringContaining('no answer within 800 ms'), 'undefined'],
+    ])
+  })
+
   test('keeps the metadata of the methods', async () => {
     const reply = await admin.unary('machine.MachineService/Restart', { id: 'y' }, { metadata: { nodes: ['127.0.0.1', '127.0.0.2'] } })
     expect(reply.messages.map(({ metadata }) => metadata?.status?.message)).toEqual([

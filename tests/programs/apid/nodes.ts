@@ -74,6 +74,9 @@ function methods(address: string, seen: Node['seen']): Method[] {
       throw new RpcError('NotFound', `no container "${id}" on ${address}`)
     }),
     unary('machine.MachineService/Stats', readers, () => new Promise<never>(() => {})),
+    unary('machine.MachineService/Memory', readers, () =>
+      address === '127.0.0.2' ? new Promise<never>(() => {}) : { messages: [{ meminfo: { memtotal: 7 } }] },
+    ),
     serverStream('machine.MachineService/Logs', readers, async function* ({ id }) {
       for (const part of ['one', 'two', 'three']) yield { bytes: Buffer.from(`${id} ${part} of ${address}`) }
       for (let n = 0; id === 'long' && n < 1000; n++) yield { bytes: Buffer.alloc(16_384) }
