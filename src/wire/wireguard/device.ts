@@ -2,6 +2,7 @@
 import { newExchange, type X25519Key, x25519Key } from '../x509/x25519.ts'
 import { AllowedIps } from './allowed-ips.ts'
 import { CookieChecker } from './cookie.ts'
+import { sameBytes } from './crypto.ts'
 import { initiate, receiveInitiation, receiveResponse, respond } from './handshake.ts'
 import { cookieReplyAt, initiationAt, messageLength, messageType, readU32, responseAt, tagLength, transportAt, typeOf } from './message.ts'
 import { ipPacketLength, sourceAt } from './packet.ts'
@@ -59,9 +60,11 @@ export class Device {
     return this.#key.publicKey
   }
 
-  /** Replaces the private key; all sessions end. */
+  /** Replaces the private key; all sessions end unless it is the same. */
   setPrivateKey(bytes: Uint8Array): void {
-    this.#key = x25519Key(bytes)
+    const key = x25519Key(bytes)
+    if (sameBytes(key.publicKey, this.#key.publicKey)) return
+    this.#key = key
     this.#checker = new CookieChecker(this.#key.publicKey)
     for (const peer of this.peers.values()) peer.reset()
     this.removePeer(this.#key.publicKey)

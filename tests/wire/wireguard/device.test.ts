@@ -198,6 +198,17 @@ describe('a session', () => {
     expect(other.delivered).toHaveLength(4)
   })
 
+  test('goes on when the same settings are applied again', () => {
+    const { one, other, carry, add } = network()
+    send(one, ping)
+    carry()
+    configure(other.device, { privateKey: other.key, peers: [] })
+    add(other, one, '10.0.0.1/32', { replaceIPs: true })
+    send(one, ping)
+    expect(carry()).toEqual([4])
+    expect(other.delivered).toHaveLength(2)
+  })
+
   test('ends after 180 seconds', () => {
     const { one, other, carry, clock } = network()
     send(one, ping)
