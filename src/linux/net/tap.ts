@@ -1,6 +1,6 @@
 /** TUN and TAP links, whose other end is a program, such as a virtual machine or a tunnel (Documentation/networking/tuntap). */
 
-import { closeSync, constants, openSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync } from 'node:fs'
 import { ioctl, ioctlNumber } from '../ioctl.ts'
 import { translated } from '../system-error.ts'
 
@@ -12,6 +12,9 @@ const IFF_TAP = 0x0002
 const IFF_NO_PI = 0x1000
 const nameLength = 16 // IFNAMSIZ
 const requestLength = 40 // struct ifreq
+
+/** Whether TUN and TAP links can be made. */
+export const hasTun = (): boolean => existsSync(device)
 
 /** Creates a TAP link that persists until it is removed; an existing one is not changed. Throws SystemError. */
 export function createTap(name: string): void {

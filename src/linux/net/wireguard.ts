@@ -13,6 +13,7 @@ import {
 } from '../../wire/netlink/wireguard.ts'
 import { SystemError } from '../system-error.ts'
 import { NetlinkSocket, netlinkProtocol } from './netlink-socket.ts'
+import { hasTun } from './tap.ts'
 
 export type { WireguardChange, WireguardDevice, WireguardPeer }
 
@@ -40,6 +41,9 @@ export function hasWireguard(): boolean {
     throw error
   }
 }
+
+/** Whether a link can run in user space, where the kernel has no WireGuard. */
+export const canRunInUserSpace = hasTun
 
 /** The settings and peers of a link. */
 export function wireguardDevice(index: number): WireguardDevice {

@@ -1,4 +1,4 @@
-/** Detects WireGuard in the kernel. Each check may start a program, so it is repeated quickly only while a module may still be loading. */
+/** Detects WireGuard in the kernel, or what it needs in user space. Each check may start a program, so it is repeated quickly only while a module may still be loading. */
 import type { Kernel } from '../kernel.ts'
 
 /** Milliseconds: initial interval, its duration, and the later interval. */
@@ -12,14 +12,21 @@ export class WireguardPresence {
   #since: number | undefined
   #checked = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly kernel: { readonly mode: Kernel['mode']; readonly wireguard: Pick<Kernel['wireguard'], 'hasWireguard'> }) {}
+  constructor(
+    private readonly kernel: {
+      readonly mode: Kernel['mode']
+      readonly wireguard: Pick<Kernel['wireguard'], 'hasWireguard' | 'canRunInUserSpace'>
+    },
+  ) {}
 
   /** `awaited` while a module may still be loading. */
   look(now: number): 'there' | 'awaited' | 'lacking' {
     this.#since ??= now
     if (!this.#there && now - this.#checked >= this.#pause(now)) {
       this.#checked = now
-      this.#there = this.kernel.wireguard.hasWireguard()
+      const { wireguard } = this.kernel
+      // The kernel's own is faster: user space is for those without a module that may still be loading.
+      this.#there = wireguard.hasWireguard() || (!this.#hopeful(now) && wireguard.canRunInUserSpace())
     }
     if (this.#there) return 'there'
     return this.#hopeful(now) ? 'awaited' : 'lacking'

@@ -2,19 +2,18 @@
  * WireGuard links in user space, for kernels without WireGuard: each is a TUN link that the program `wireguard` of this binary runs. What
  * uses the kernel's links uses these the same way. Their state is a copy, read every second, so that init never waits for a program.
  */
-import { existsSync } from 'node:fs'
 import type { Logger } from '../../cosi/log.ts'
 import type { Network } from '../../linux/net/rtnetlink.ts'
 import type { WireguardChange, WireguardDevice } from '../../linux/net/wireguard.ts'
 import type { Kernel } from '../../os/kernel.ts'
 import type { Child, Spawn } from '../../supervise/spawn.ts'
+import { pause } from '../../timing/pause.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { publicKeyOf } from '../../wire/wireguard/keys.ts'
 import { readGet, writeSet } from '../../wire/wireguard/uapi.ts'
 
 const folder = '/run/wireguard'
 const program = '/usr/bin/wireguard'
-const device = '/dev/net/tun'
 /** Milliseconds: between two looks at the state, and after a change, when a handshake is expected; until a program that ended or cannot be reached is tried again, and for an answer. */
 const interval = 1000
 const soonInterval = 100
@@ -50,7 +49,7 @@ class UserLink {
       try {
         const child = this.spawn({ argv: [program, this.name], env: {} })
         this.#child = child
-        const copied = Promise.all(child.output.map((output) => this.#copy(output)))
+        const copied = Promise.allSettled(child.output.map((output) => this.#copy(output)))
         const ended = new AbortController()
         const exited = child.exited.then((status) => {
           ended.abort()
@@ -64,7 +63,7 @@ class UserLink {
         this.log().error('run wireguard failed', { link: this.name, error: messageOf(error) })
       }
       this.state = unconfigured
-      await delay(retryInterval, this.#stopped.signal)
+      await pause(retryInterval, this.#stopped.signal)
     }
   }
 
@@ -92,22 +91,22 @@ class UserLink {
       const changes = this.#changes
       this.#changes = []
       soon = changes.length > 0 ? soonLooks : soon - 1
-      let pause = soon > 0 ? soonInterval : interval
+      let wait = soon > 0 ? soonInterval : interval
       try {
         const answers = await converse(`${folder}/${this.name}.sock`, [...changes, 'get=1\n\n'])
         for (const answer of answers.slice(0, -1))
           if (!answer.includes('errno=0')) this.log().error('change wireguard failed', { link: this.name })
         this.state = readGet(answers.at(-1) ?? '', publicKeyOf)
       } catch (error) {
-        pause = retryInterval
+        wait = retryInterval
         this.#changes = [...changes, ...this.#changes].slice(-maxChanges)
         soon = 0
         this.log().debug('read wireguard failed', { link: this.name, error: messageOf(error) })
       }
-      if (this.#changes.length > 0 && pause !== retryInterval) continue
+      if (this.#changes.length > 0 && wait !== retryInterval) continue
       const woken = new AbortController()
       this.#look = () => woken.abort()
-      await delay(pause, AbortSignal.any([signal, woken.signal]))
+      await pause(wait, AbortSignal.any([signal, woken.signal]))
     }
   }
 }
@@ -151,18 +150,6 @@ function converse(path: string, requests: readonly string[]): Promise<string[]> 
   })
 }
 
-function delay(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, signal.aborted ? 0 : milliseconds)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
-}
-
 /** The kernel with WireGuard: its own where it has it, else in user space. */
 export function withUserWireguard(kernel: Kernel, spawn: Spawn, log: () => Logger): Kernel {
   const running = new Map<string, UserLink>()
@@ -202,7 +189,7 @@ export function withUserWireguard(kernel: Kernel, spawn: Spawn, log: () => Logge
     ...kernel,
     net: { ...kernel.net, openNetwork: (...options) => wrapped(kernel.net.openNetwork(...options)) },
     wireguard: {
-      hasWireguard: () => own.hasWireguard() || existsSync(device),
+      ...own,
       wireguardDevice(index) {
         const user = userLink(index)
         return user ? { ...user.state, index } : own.wireguardDevice(index)

@@ -45,7 +45,7 @@ function machine({ hasWireguard = true, folder = new Map<string, string>(), stat
       writeAtomic: async (path: string, text: string) => void folder.set(path, text),
     },
     net: { openNetwork: () => ({ link: () => ({ kind: 'wireguard', index: 7 }), [Symbol.dispose]() {} }) },
-    wireguard: { hasWireguard: () => hasWireguard, wireguardDevice: () => ({ peers }) },
+    wireguard: { hasWireguard: () => hasWireguard, canRunInUserSpace: () => false, wireguardDevice: () => ({ peers }) },
   } as unknown as Kernel
   os.register(
     ...kubespan.parts!({ kernel } as never).controllers!,

@@ -98,7 +98,7 @@ const inMemory = (): Record<string, Module> => {
       capabilityNames: real.capabilities!.capabilityNames,
     },
     ethtool: { openEthernet: () => ({ read: () => undefined, [Symbol.dispose]() {} }) },
-    wireguard: { hasWireguard: () => false },
+    wireguard: { hasWireguard: () => false, canRunInUserSpace: () => false },
     efi: { isEfi: () => false },
     socket: { listenDatagrams: () => ({ close() {} }) },
   }

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { mounts } from '../../../../linux/fs/mount.ts'
-import { hasWireguard } from '../../../../linux/net/wireguard.ts'
+import { canRunInUserSpace, hasWireguard } from '../../../../linux/net/wireguard.ts'
 import { hierarchy } from '../../../../linux/process/cgroup.ts'
 import { formatPrefix, type Prefix } from '../../../../wire/prefix.ts'
 import { type ClusterRecord, networksOf, readCluster } from '../../../node-supervisor/layout.ts'
@@ -41,7 +41,7 @@ export function checkKernel(filesystems = readFileSync('/proc/filesystems', 'utf
 }
 
 /** Containers have their host's kernel: a mesh needs its WireGuard, or its TUN device for one in user space. */
-export function checkMesh(has: () => boolean = () => hasWireguard() || existsSync('/dev/net/tun')): void {
+export function checkMesh(has: () => boolean = () => hasWireguard() || canRunInUserSpace()): void {
   if (!has())
     throw new UsageError(
       '--with-kubespan: this kernel has neither WireGuard nor /dev/net/tun: load one with "modprobe wireguard" or "modprobe tun"',
