@@ -56,7 +56,6 @@ export class DatagramPort {
   readonly #queued = new Batch()
   /** Buffers of queued datagrams, which must stay reachable. */
   readonly #kept: Uint8Array[] = []
-  #dropped = 0
 
   /** Binds a port, 0 for any free one. Throws SystemError, such as EADDRINUSE. */
   constructor(family: keyof typeof families, port: number) {
@@ -80,11 +79,6 @@ export class DatagramPort {
       this.#received.vectors[index * 2] = BigInt(slots + index * slotSize)
       this.#received.vectors[index * 2 + 1] = BigInt(slotSize)
     }
-  }
-
-  /** Datagrams that could not be sent. */
-  get dropped(): number {
-    return this.#dropped
   }
 
   /** Marks what is sent, for routing rules and packet filters; 0 for no mark. */
@@ -130,9 +124,7 @@ export class DatagramPort {
     const base = ptr(this.#queued.headers)
     for (let sent = 0; sent < count; ) {
       const more = attempt(() => check('sendmmsg', sendFrom(this.fd, base + sent * headerSize, count - sent)))
-      // The first of the rest was refused: no route, no buffer, a firewall.
-      if (more === 0) this.#dropped++
-      sent += Math.max(1, more)
+      sent += Math.max(1, more) // none: the first of the rest was refused, by a route, a full buffer or a firewall
     }
     this.#kept.length = 0
   }

@@ -1,5 +1,4 @@
 /** The sockets around a WireGuard device: a TUN link, a UDP port of both families, and the loop that moves packets between them. */
-import { closeSync } from 'node:fs'
 import { PacketCipher } from '../../linux/chacha.ts'
 import { DatagramPort } from '../../linux/net/datagrams.ts'
 import { openTun } from '../../linux/net/tap.ts'
@@ -26,14 +25,14 @@ export class Tunnel {
   readonly #control: ControlSocket
   readonly #device: Device
   readonly #slots = Buffer.alloc(burst * slotSize)
-  readonly #sources = new Map<string, Endpoint>()
+  #lastSource: Endpoint | undefined
   #ports: { inet: DatagramPort; inet6: DatagramPort | undefined }
   #privateKey = ''
   #mark = 0
 
   /** Creates the link and listens for its configuration at a path. Throws SystemError. */
   constructor(name: string, controlPath: string) {
-    this.#tun = { fd: openTun(name), events: readable, happened: 0 }
+    this.#tun = waitsToRead(openTun(name))
     this.#ports = openPorts(0)
     this.#device = new Device(
       {
@@ -53,15 +52,11 @@ export class Tunnel {
 
   /** Moves packets; returns when the link is gone. */
   run(): void {
-    const inet: Polled = { fd: -1, events: readable, happened: 0 }
-    const inet6: Polled = { fd: -1, events: readable, happened: 0 }
     try {
       for (;;) {
         const timeout = this.#timeout()
-        const ports = [
-          { ...inet, fd: this.#ports.inet.fd },
-          { ...inet6, fd: this.#ports.inet6?.fd ?? -1 },
-        ]
+        const { inet, inet6 } = this.#ports
+        const ports = [inet, ...(inet6 ? [inet6] : [])].map(({ fd }) => waitsToRead(fd))
         poll([this.#tun, ...ports, ...this.#control.polled], timeout)
         for (let round = 0; round < roundsPerPoll && this.#round() > 0; round++);
         this.#control.serve()
@@ -99,15 +94,11 @@ export class Tunnel {
     return next === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.ceil(next - performance.now()))
   }
 
-  /** The endpoint of a source address, the same object as long as it is in use: peers keep it. */
+  /** The endpoint of a source address. Most datagrams come from the same one as the one before. */
   #source(address: Uint8Array): Endpoint {
-    const key = String.fromCharCode(...address)
-    const known = this.#sources.get(key)
-    if (known) return known
-    if (this.#sources.size > 4096) this.#sources.clear()
-    const endpoint = { socketAddress: address.slice() }
-    this.#sources.set(key, endpoint)
-    return endpoint
+    if (!this.#lastSource || Buffer.compare(this.#lastSource.socketAddress, address) !== 0)
+      this.#lastSource = { socketAddress: address.slice() }
+    return this.#lastSource
   }
 
   #deliver(packet: Uint8Array): void {
@@ -138,12 +129,9 @@ export class Tunnel {
     for (const port of [this.#ports.inet, this.#ports.inet6]) port?.setMark(mark)
     this.#mark = mark
   }
-
-  /** Removes the link. */
-  close(): void {
-    closeSync(this.#tun.fd)
-  }
 }
+
+const waitsToRead = (fd: number): Polled => ({ fd, events: readable, happened: 0 })
 
 /** Opens a port for both families; a kernel may have no IPv6. */
 function openPorts(port: number): { inet: DatagramPort; inet6: DatagramPort | undefined } {

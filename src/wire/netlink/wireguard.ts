@@ -3,6 +3,7 @@ import { DecodeError } from '../decode-error.ts'
 import { formatHostPort, parseIpPort } from '../host-port.ts'
 import { formatIp } from '../ip.ts'
 import { tryPrefix } from '../prefix.ts'
+import { keyBytes, keyText } from '../wireguard/keys.ts'
 import { AttributeReader, attribute, nested, u8, u16, u32 } from './attributes.ts'
 import { readGeneric, writeGeneric } from './generic.ts'
 
@@ -73,14 +74,6 @@ const removeMe = 1
 const replaceAllowed = 2
 const maxPerMessage = 60_000
 
-const base64 = (bytes: Uint8Array | undefined) => (bytes?.some((byte) => byte !== 0) ? Buffer.from(bytes).toString('base64') : '')
-
-function keyBytes(key: string): Uint8Array {
-  const bytes = Buffer.from(key, 'base64')
-  if (bytes.length !== 32) throw new RangeError('a WireGuard key is base64 of 32 bytes')
-  return bytes
-}
-
 /** Encodes a query for a link's settings (a dump: many peers come in several messages). */
 export const writeWireguardQuery = (index: number): Uint8Array => writeGeneric(wireguardCommand.get, 1, [u32(WGDEVICE_A.index, index)])
 
@@ -90,8 +83,8 @@ export function readWireguard(bodies: readonly Uint8Array[]): WireguardDevice {
   for (const body of bodies) {
     const { attributes } = readGeneric(body, 'wireguard')
     device.index ||= attributes.u32(WGDEVICE_A.index) ?? 0
-    device.privateKey ||= base64(attributes.bytes(WGDEVICE_A.privateKey))
-    device.publicKey ||= base64(attributes.bytes(WGDEVICE_A.publicKey))
+    device.privateKey ||= keyText(attributes.bytes(WGDEVICE_A.privateKey))
+    device.publicKey ||= keyText(attributes.bytes(WGDEVICE_A.publicKey))
     device.listenPort ||= attributes.u16(WGDEVICE_A.listenPort) ?? 0
     device.firewallMark ||= attributes.u32(WGDEVICE_A.mark) ?? 0
     for (const { value, offset } of attributes.list(WGDEVICE_A.peers)) {
@@ -111,8 +104,8 @@ function readPeer(peer: AttributeReader): WireguardPeer {
     return bytes && bytes.length >= 8 ? Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true)) : 0
   }
   return {
-    publicKey: base64(peer.bytes(WGPEER_A.publicKey)),
-    presharedKey: base64(peer.bytes(WGPEER_A.presharedKey)),
+    publicKey: keyText(peer.bytes(WGPEER_A.publicKey)),
+    presharedKey: keyText(peer.bytes(WGPEER_A.presharedKey)),
     endpoint: readEndpoint(peer.bytes(WGPEER_A.endpoint)),
     keepalive: peer.u16(WGPEER_A.keepalive) ?? 0,
     allowedIPs: peer.list(WGPEER_A.allowed).map(({ value, offset }) => {

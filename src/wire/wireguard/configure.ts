@@ -1,13 +1,15 @@
 /** Applies changes to a device, and reports its state. */
 import type { WireguardDevice } from '../netlink/wireguard.ts'
 import { parsePrefix } from '../prefix.ts'
+import { x25519Length } from '../x509/x25519.ts'
 import type { Device } from './device.ts'
+import { keyBytes, keyText } from './keys.ts'
 import type { Peer } from './peer.ts'
 import { formatEndpoint, parseEndpoint } from './socket-address.ts'
 import { type DeviceChange, formatPrefix, type PeerChange } from './uapi.ts'
 
-const bytesOf = (key: string): Uint8Array => (key === '' ? new Uint8Array(32) : new Uint8Array(Buffer.from(key, 'base64')))
-const base64 = (bytes: Uint8Array): string => (bytes.every((byte) => byte === 0) ? '' : Buffer.from(bytes).toString('base64'))
+/** The bytes of a key, zeros for none. */
+const bytesOf = (key: string): Uint8Array => (key === '' ? new Uint8Array(x25519Length) : new Uint8Array(keyBytes(key)))
 
 /** Applies the keys and peers of a change. Port and mark belong to the sockets. */
 export function configure(device: Device, { privateKey, replacePeers, peers }: DeviceChange): void {
@@ -52,12 +54,12 @@ export function report(
 ): Omit<WireguardDevice, 'index'> {
   return {
     privateKey,
-    publicKey: privateKey && base64(device.publicKey),
+    publicKey: privateKey && keyText(device.publicKey),
     listenPort,
     firewallMark,
     peers: [...device.peers.values()].map((peer) => ({
-      publicKey: base64(peer.publicKey),
-      presharedKey: base64(peer.presharedKey),
+      publicKey: keyText(peer.publicKey),
+      presharedKey: keyText(peer.presharedKey),
       endpoint: peer.endpoint ? formatEndpoint(peer.endpoint) : '',
       keepalive: peer.persistentKeepalive / 1000,
       allowedIPs: peer.allowedIps.map(formatPrefix),

@@ -8,6 +8,9 @@ export function keyBytes(key: string): Uint8Array {
   return bytes
 }
 
+/** The text of a key; '' for no key, or for one of zeros, which stands for none. */
+export const keyText = (bytes: Uint8Array | undefined): string => (bytes?.some((byte) => byte !== 0) ? base64(bytes) : '')
+
 /** Generates a private key. */
 export const newPrivateKey = (): string => base64(x25519.newPrivateKey())
 

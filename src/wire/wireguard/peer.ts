@@ -90,7 +90,7 @@ export class Peer implements Identity {
     return true
   }
 
-  /** Adds the session of a handshake. A responder's is not used before a message of it was received (section 6.4 of the paper: key confirmation). */
+  /** Adds the session of a handshake. A responder's is not used before a message of it was received. */
   addSession(
     keys: TransportKeys,
     cipher: MakeCipher,

@@ -1,6 +1,6 @@
 /** Sessions: the keys that a handshake gave, their counters and their ages (WireGuard, sections 5.4.6 and 6). */
 import type { TransportKeys } from './handshake.ts'
-import { readCounter, tagLength, transportAt, writeCounter, writeU32 } from './message.ts'
+import { messageType, readCounter, tagLength, transportAt, writeCounter, writeU32 } from './message.ts'
 import { ReplayWindow } from './replay.ts'
 
 /** Milliseconds after which a session's initiator starts a new handshake. */
@@ -59,7 +59,7 @@ export class Session {
    */
   seal(buffer: Uint8Array, at: number, length: number): number {
     const counter = this.#counter++
-    buffer[at] = 4
+    buffer[at] = messageType.transport
     buffer[at + 1] = 0
     buffer[at + 2] = 0
     buffer[at + 3] = 0

@@ -5,6 +5,7 @@ import { formatIp } from '../ip.ts'
 import type { WireguardChange, WireguardDevice, WireguardPeer, WireguardPeerChange } from '../netlink/wireguard.ts'
 import { tryPrefix } from '../prefix.ts'
 import { x25519Length } from '../x509/x25519.ts'
+import { keyText } from './keys.ts'
 
 /** A change; without an index, which the socket implies. */
 export type DeviceChange = Omit<WireguardChange, 'index' | 'peers'> & { replacePeers?: boolean; peers: PeerChange[] }
@@ -13,7 +14,6 @@ export type DeviceChange = Omit<WireguardChange, 'index' | 'peers'> & { replaceP
 export type PeerChange = Omit<WireguardPeerChange, 'allowedIPs'> & { updateOnly?: boolean; replaceIPs?: boolean; addedIPs: string[] }
 
 const hex = (key: string): string => Buffer.from(key, 'base64').toString('hex')
-const base64 = (bytes: Uint8Array): string => (bytes.every((byte) => byte === 0) ? '' : Buffer.from(bytes).toString('base64'))
 
 /** A request that applies a change. */
 export function writeSet({ privateKey, listenPort, firewallMark, peers }: Omit<WireguardChange, 'index'>): string {
@@ -53,7 +53,7 @@ export function readSet(lines: readonly string[]): DeviceChange {
 type Fault = (reason: string) => DecodeError
 
 function setOfDevice(change: DeviceChange, key: string, value: string, fault: Fault): void {
-  if (key === 'private_key') change.privateKey = base64(keyOf(value, fault))
+  if (key === 'private_key') change.privateKey = keyText(keyOf(value, fault))
   else if (key === 'listen_port') change.listenPort = numberOf(value, 0xffff, fault)
   else if (key === 'fwmark') change.firewallMark = numberOf(value, 0xffffffff, fault)
   else if (key === 'replace_peers') change.replacePeers = trueOf(value, fault)
@@ -63,7 +63,7 @@ function setOfDevice(change: DeviceChange, key: string, value: string, fault: Fa
 function setOfPeer(peer: PeerChange, key: string, value: string, fault: Fault): void {
   if (key === 'remove') peer.remove = trueOf(value, fault)
   else if (key === 'update_only') peer.updateOnly = trueOf(value, fault)
-  else if (key === 'preshared_key') peer.presharedKey = base64(keyOf(value, fault))
+  else if (key === 'preshared_key') peer.presharedKey = keyText(keyOf(value, fault))
   else if (key === 'endpoint') {
     if (!parseIpPort(value)) throw fault('expected an IP address and a port')
     peer.endpoint = value
@@ -121,7 +121,7 @@ export function readGet(text: string, publicKeyOf: (privateKey: string) => strin
     const key = line.slice(0, split)
     const value = line.slice(split + 1)
     const fault = (reason: string) => new DecodeError('wireguard state', index, `${key}: ${reason}`)
-    if (key === 'private_key') device.privateKey = base64(keyOf(value, fault))
+    if (key === 'private_key') device.privateKey = keyText(keyOf(value, fault))
     else if (key === 'listen_port') device.listenPort = Number(value)
     else if (key === 'fwmark') device.firewallMark = Number(value)
     else if (key === 'public_key') {
@@ -143,7 +143,7 @@ export function readGet(text: string, publicKeyOf: (privateKey: string) => strin
 }
 
 function readPeer(peer: WireguardPeer, key: string, value: string, fault: Fault): void {
-  if (key === 'preshared_key') peer.presharedKey = base64(keyOf(value, fault))
+  if (key === 'preshared_key') peer.presharedKey = keyText(keyOf(value, fault))
   else if (key === 'endpoint') peer.endpoint = value
   else if (key === 'last_handshake_time_sec') peer.lastHandshake += Number(value)
   else if (key === 'last_handshake_time_nsec') peer.lastHandshake += Number(value) / 1e9
