@@ -29,6 +29,7 @@ export const groups: readonly Group[] = [
       'docs/network.md',
       'docs/platforms.md',
       'docs/mesh.md',
+      'docs/management.md',
       'docs/disks.md',
     ],
   },

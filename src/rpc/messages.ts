@@ -2509,6 +2509,27 @@ export namespace sidero.kms {
   }
 }
 
+export namespace sidero.link {
+  export interface ProvisionRequest {
+    nodeUuid: string
+    nodePublicKey: string
+    joinToken?: string
+    nodeUniqueToken?: string
+    talosVersion?: string
+    wireguardOverGrpc?: boolean
+  }
+  export interface ProvisionResponse {
+    serverEndpoint: string[]
+    serverPublicKey: string
+    nodeAddressPrefix: string
+    serverAddress: string
+    grpcPeerAddrPort: string
+  }
+  export interface PeerPacket {
+    data: Uint8Array
+  }
+}
+
 export namespace events {
   export interface EventRequest {
     data?: google.protobuf.Any
@@ -3016,6 +3037,8 @@ export interface Methods {
   }
   'sidero.kms.KMSService/Seal': { kind: 'unary'; request: sidero.kms.Request; reply: sidero.kms.Response }
   'sidero.kms.KMSService/Unseal': { kind: 'unary'; request: sidero.kms.Request; reply: sidero.kms.Response }
+  'sidero.link.ProvisionService/Provision': { kind: 'unary'; request: sidero.link.ProvisionRequest; reply: sidero.link.ProvisionResponse }
+  'sidero.link.WireGuardOverGRPCService/CreateStream': { kind: 'bidi'; request: sidero.link.PeerPacket; reply: sidero.link.PeerPacket }
   'events.EventSinkService/Publish': { kind: 'unary'; request: events.EventRequest; reply: events.EventResponse }
   'storage.StorageService/Disks': { kind: 'unary'; request: google.protobuf.Empty; reply: storage.DisksResponse }
   'storage.StorageService/BlockDeviceWipe': {

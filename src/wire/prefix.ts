@@ -54,6 +54,15 @@ export const isIPv6 = (text: string): boolean => text.includes(':')
 /** The address family of an address or network, as resources name it. */
 export const familyOf = (text: string): 'inet4' | 'inet6' => (isIPv6(text) ? 'inet6' : 'inet4')
 
+/**
+ * Whether an address, with or without a prefix length, is one of a management network (SideroLink): a unique local address
+ * (RFC 4193) whose eighth byte is 3.
+ */
+export function isManagementAddress(text: string): boolean {
+  const bytes = parseIp(addressOnly(text))
+  return bytes?.length === 16 && bytes[0] === 0xfd && bytes[7] === 3
+}
+
 /** The network of a single address: `10.0.0.1/32`. */
 export const hostPrefix = (address: string): string => `${addressOnly(address)}/${isIPv6(address) ? 128 : 32}`
 

@@ -20,6 +20,7 @@ import { readNetworkConfig } from '../../src/os/network/platform/providers/noclo
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
 import { parseEnvironmentFile, parseExtensionService } from '../../src/os/runtime/extensions/service-spec.ts'
+import { parseApiUrl } from '../../src/os/siderolink/api-url.ts'
 import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
 import { parseHeader } from '../../src/wire/age/header.ts'
 import { parseIdentityFile, parseRecipient } from '../../src/wire/age/keys.ts'
@@ -97,6 +98,7 @@ export const textTargets: Record<string, Target> = {
     ['ConfigError'],
     (text) => ConfigContainer.parse(text).validate('metal'),
   ),
+  'URLs of management servers': texts(['https://a:1/?jointoken=v2%3Ab%3D&grpc_tunnel=y', '[fd00::1]:4000'], ['DecodeError'], parseApiUrl),
   'patches of configurations': texts(
     ['- op: add\n  path: /machine/sysctls/x\n  value: "1"\n', '[{"op":"remove","path":"/a~1b/0"}]', 'machine:\n  $patch: delete\n'],
     ['ConfigError'],

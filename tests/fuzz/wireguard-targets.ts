@@ -1,4 +1,7 @@
 /** Parsers of WireGuard: datagrams from anyone, and its configuration. */
+import { readAdmission } from '../../src/os/siderolink/provision.ts'
+import { decode, encode } from '../../src/rpc/codec.ts'
+import { methodShape } from '../../src/rpc/schema.ts'
 import { configure } from '../../src/wire/wireguard/configure.ts'
 import { Device, headroom, tailroom } from '../../src/wire/wireguard/device.ts'
 import { newPrivateKey, publicKeyOf } from '../../src/wire/wireguard/keys.ts'
@@ -26,6 +29,14 @@ const from = parseEndpoint(endpoint)
 const peer = { publicKey: other.publicKey, presharedKey: newPrivateKey(), endpoint, keepalive: 25, allowedIPs: ['10.0.0.0/8'] }
 const state = { ...peer, lastHandshake: 1, receivedBytes: 1, sentBytes: 2 }
 const change = { privateKey: newPrivateKey(), listenPort: 1, firewallMark: 2 }
+const provision = methodShape('sidero.link.ProvisionService/Provision')
+const admission = {
+  serverEndpoint: [endpoint, 'a:1'],
+  serverPublicKey: other.publicKey,
+  nodeAddressPrefix: 'fdae::3:0:0:0:2/64',
+  serverAddress: 'fdae::3:0:0:0:1',
+  grpcPeerAddrPort: '[fdae::4:0:0:0:2]:50888',
+}
 const ascii = (input: Uint8Array) => Buffer.from(input).toString('latin1')
 
 /** Parsers by name. */
@@ -52,6 +63,11 @@ export const wireguardTargets: Record<string, Target> = {
     seeds: [Buffer.from(writeSet({ ...change, peers: [peer] }).trimEnd())],
     answers: ['DecodeError'],
     run: (input) => void configure(newDevice().device, readSet(ascii(input).split('\n').slice(1))),
+  },
+  'answers of management servers': {
+    seeds: [Buffer.from(encode(provision.reply, admission)), Buffer.from(encode(provision.reply, { ...admission, serverEndpoint: [] }))],
+    answers: ['DecodeError', 'ProtoError'],
+    run: (input) => void readAdmission(decode(provision.reply, Buffer.from(input)) as typeof admission),
   },
   'states of WireGuard': {
     seeds: [Buffer.from(writeGet({ ...change, peers: [state] }))],

@@ -2,3 +2,6 @@
 
 // A node announces the endpoint of its mesh.
 export { endpointOf } from './mesh.ts'
+
+// The link to a management server needs WireGuard as well.
+export { WireguardPresence } from './wireguard-presence.ts'

@@ -1,6 +1,7 @@
 /**
  * The gateway of the machine API: a TLS listener that authenticates callers and forwards each call to its node.
- * Renewed certificates take effect for new connections; only a change between maintenance and service reopens the listener.
+ * Renewed certificates take effect for new connections; only a change between maintenance and service, or of the address, reopens
+ * the listener.
  */
 import type { X509Certificate } from 'node:crypto'
 import { systemClock } from '../../cosi/clock.ts'
@@ -22,12 +23,13 @@ import { gather, interleave } from './fan-out.ts'
 import { forward } from './forward.ts'
 import type { Identity } from './identity.ts'
 import { apidShares, maxNodeStreams, maxStreams } from './limits.ts'
-import { anonymous, type Client, clientOf } from './roles.ts'
+import { type Client, clientOf, visitorOf } from './roles.ts'
 import { callerOf, type FanOut, forwardedHeaders, type Reach, routeOf } from './routing.ts'
 import { localTimes, remoteTimes, type Upstream, Upstreams, type Way } from './upstream.ts'
 
 /** Addresses of the gateway and its upstreams. */
 export interface GatewayOptions {
+  /** Used where the identity names no address of its own. */
   readonly host: string
   readonly port: number
   /** machined's socket. */
@@ -92,7 +94,7 @@ export class Gateway implements Reach {
     this.#identity = identity
     this.#authorities = identity.maintenance ? [] : authoritiesOf(identity.authorities)
     if (before && before.client?.certificate !== identity.client?.certificate) this.#remotes.drain()
-    if (this.#listener && before?.maintenance === identity.maintenance) {
+    if (this.#listener && before?.maintenance === identity.maintenance && before.host === identity.host) {
       if (before.server.certificate === identity.server.certificate && before.authorities === identity.authorities) return
       await this.#listener.renew(serverTls(identity))
       this.#options.log.info('certificates renewed')
@@ -100,6 +102,7 @@ export class Gateway implements Reach {
     }
     const port = this.port || this.#options.port
     await this.close()
+    if (identity.host === undefined) return
     // For a moment the address may be in use, by the apid before this one.
     const { log } = this.#options
     await withRetries(
@@ -122,21 +125,22 @@ export class Gateway implements Reach {
   }
 
   #listen(identity: Identity, port: number): void {
-    const { host, log } = this.#options
+    const { log } = this.#options
+    const host = identity.host || this.#options.host
     this.#listener = listen(
       { host, port, tls: serverTls(identity) },
       {
         maxStreams,
         shares: this.#shares,
-        welcome: (peer) => this.#welcome(peer, identity.maintenance),
+        welcome: (peer) => this.#welcome(peer, identity),
         trouble: (what, details) => log.debug(what, { ...details }),
       },
     )
   }
 
-  #welcome({ socket, certificate }: Peer, maintenance: boolean): Welcome | undefined {
-    const known = maintenance ? anonymous : certificate && clientOf(certificate)
+  #welcome({ socket, certificate }: Peer, { maintenance, host }: Pick<Identity, 'maintenance' | 'host'>): Welcome | undefined {
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
+    const known = maintenance ? visitorOf(address, host) : certificate && clientOf(certificate)
     if (!known) {
       this.#options.log.info('client refused: its certificate is not for clients only', { peer: address })
       return undefined

@@ -1,5 +1,5 @@
 /**
- * The identity of this node: its certificates and addresses, watched in the resource API over apid's own socket,
+ * The identity of this node: its certificates and addresses, and where it listens, watched in the resource API over apid's own socket,
  * which serves only these resources to apid. They are renewed within the day; every change is yielded.
  */
 
@@ -9,6 +9,7 @@ import type { Logger } from '../../cosi/log.ts'
 import { tlsKey } from '../../pki/key.ts'
 import { connect } from '../../rpc/client/channel.ts'
 import { type FollowOptions, follow } from '../../rpc/client/follow.ts'
+import { splitHostPort } from '../../wire/host-port.ts'
 import { addressOnly } from '../../wire/prefix.ts'
 
 /** A certificate (chain) and its key, in PEM. */
@@ -26,6 +27,8 @@ export interface Identity {
   readonly authorities: string
   /** There is no configuration yet: anyone may look. */
   readonly maintenance: boolean
+  /** Listens on this address alone; empty for all, undefined for none. */
+  readonly host: string | undefined
   /** Names and addresses of this node, lower case. */
   readonly own: ReadonlySet<string>
 }
@@ -44,6 +47,7 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
   // While a watch restarts, the previous addresses stay valid.
   let listed = addresses
   let certificates: CertificatesSpec | undefined
+  let listenAddress: string | undefined
   let wake = () => {}
   let changed = false
   const note = () => {
@@ -56,6 +60,11 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
     background(follow(channel, watched, { signal, log, ...options }, take), log, 'watch resources failed', { type: watched.type })
   watch(ours, ({ spec }, gone) => {
     if (!gone) certificates = spec as CertificatesSpec
+    note()
+  })
+  const place = { namespace: 'runtime', type: 'APIServiceConfigs.runtime.talos.dev', id: 'api' }
+  watch(place, ({ spec }, gone) => {
+    listenAddress = gone ? undefined : (spec as { listenAddress: string }).listenAddress
     note()
   })
   const began = () => {
@@ -81,14 +90,14 @@ export async function* watchIdentity(socket: string, log: Logger, signal: AbortS
         wake = resolve
       })
     changed = false
-    const identity = certificates && identityOf(certificates, [...addresses.values()].flat())
+    const identity = certificates && identityOf(certificates, [...addresses.values()].flat(), listenAddress)
     if (identity && !signal.aborted) yield identity
   }
   channel.close()
 }
 
 /** The identity that these resources describe; undefined while the server's certificate is missing. */
-export function identityOf(spec: CertificatesSpec, addresses: readonly string[]): Identity | undefined {
+export function identityOf(spec: CertificatesSpec, addresses: readonly string[], listenAddress: string | undefined): Identity | undefined {
   if (!spec.server?.crt || !spec.server.key) return undefined
   const [short = ''] = os.hostname().split('.')
   const names = ['localhost', '127.0.0.1', '::1', os.hostname(), short]
@@ -97,6 +106,7 @@ export function identityOf(spec: CertificatesSpec, addresses: readonly string[])
     ...(spec.client?.crt && { client: keyPair(spec.client) }),
     authorities: (spec.acceptedCAs ?? []).map(({ crt }) => text(crt)).join('\n'),
     maintenance: spec.skipVerifyingClientCert ?? false,
+    host: listenAddress === undefined ? undefined : splitHostPort(listenAddress, 0).host,
     own: new Set([...names, ...addresses.map(addressOnly)].map((name) => name.toLowerCase())),
   }
 }

@@ -1,6 +1,7 @@
 /** What a client's certificate grants: whether the client is accepted, and with which roles. */
 
 import type { PeerCertificate } from 'node:tls'
+import { containsAddress, isManagementAddress, parsePrefix } from '../../wire/prefix.ts'
 import { allRoles, type Role } from '../../wire/x509/roles.ts'
 
 /** Who is at the other end of a connection. */
@@ -20,7 +21,20 @@ export interface Client {
 }
 
 /** Everyone in maintenance mode: may look, and hand in a configuration. */
-export const anonymous: Client = { roles: ['os:reader'], impersonator: false }
+const anonymous: Client = { roles: ['os:reader'], impersonator: false }
+
+/** The management server of a machine in maintenance. */
+const manager: Client = { roles: ['os:admin'], impersonator: false }
+
+/**
+ * Who a client without a certificate is: on a machine that listens in the network of its management server alone, those of that
+ * network are its administrators. WireGuard has verified them, and the /64 is routed into its link: to another who claims
+ * such an address, no answer returns.
+ */
+export function visitorOf(address: string | undefined, host: string | undefined): Client {
+  if (!address || !host || !isManagementAddress(host) || !isManagementAddress(address)) return anonymous
+  return containsAddress(parsePrefix(`${host}/64`), address) ? manager : anonymous
+}
 
 const clientAuth = '1.3.6.1.5.5.7.3.2'
 

@@ -12,7 +12,7 @@ import { messageOf } from '../../wire/error-message.ts'
 import { publicKeyOf } from '../../wire/wireguard/keys.ts'
 import { readGet, writeSet } from '../../wire/wireguard/uapi.ts'
 
-const folder = '/run/wireguard'
+const usualFolder = '/run/wireguard'
 const program = '/usr/bin/wireguard'
 /** Milliseconds: between two looks at the state, and after a change, when a handshake is expected; until a program that ended or cannot be reached is tried again, and for an answer. */
 const interval = 1000
@@ -41,13 +41,14 @@ class UserLink {
     private readonly name: string,
     private readonly spawn: Spawn,
     private readonly log: () => Logger,
+    private readonly folder: string,
   ) {}
 
   /** Keeps the program running until `stop`. */
   async run(): Promise<void> {
     while (!this.#stopped.signal.aborted) {
       try {
-        const child = this.spawn({ argv: [program, this.name], env: {} })
+        const child = this.spawn({ argv: [program, this.name, this.folder], env: {} })
         this.#child = child
         const copied = Promise.allSettled(child.output.map((output) => this.#copy(output)))
         const ended = new AbortController()
@@ -93,7 +94,7 @@ class UserLink {
       soon = changes.length > 0 ? soonLooks : soon - 1
       let wait = soon > 0 ? soonInterval : interval
       try {
-        const answers = await converse(`${folder}/${this.name}.sock`, [...changes, 'get=1\n\n'])
+        const answers = await converse(`${this.folder}/${this.name}.sock`, [...changes, 'get=1\n\n'])
         for (const answer of answers.slice(0, -1))
           if (!answer.includes('errno=0')) this.log().error('change wireguard failed', { link: this.name })
         this.state = readGet(answers.at(-1) ?? '', publicKeyOf)
@@ -150,8 +151,8 @@ function converse(path: string, requests: readonly string[]): Promise<string[]> 
   })
 }
 
-/** The kernel with WireGuard: its own where it has it, else in user space. */
-export function withUserWireguard(kernel: Kernel, spawn: Spawn, log: () => Logger): Kernel {
+/** The kernel with WireGuard: its own where it has it, else in user space, with the sockets of its programs in `folder`. */
+export function withUserWireguard(kernel: Kernel, spawn: Spawn, log: () => Logger, folder = usualFolder): Kernel {
   const running = new Map<string, UserLink>()
   const own = kernel.wireguard
   const wrapped = (network: Network): Network => {
@@ -166,7 +167,7 @@ export function withUserWireguard(kernel: Kernel, spawn: Spawn, log: () => Logge
         return
       }
       if (running.has(options.name)) return // it appears soon
-      const user = new UserLink(options.name, spawn, log)
+      const user = new UserLink(options.name, spawn, log, folder)
       running.set(options.name, user)
       user.run().catch((error: unknown) => log().error('run wireguard failed', { link: options.name, error: messageOf(error) }))
     }

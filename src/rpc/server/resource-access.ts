@@ -30,9 +30,10 @@ export function onlyAccess(allowed: readonly { type: string; namespace: string; 
       : 'not authorized'
 }
 
-/** What apid may read: its own certificates and the node's addresses. */
+/** What apid may read: its own certificates, where it listens, and the node's addresses. */
 export const apidAccess = onlyAccess([
   { type: 'ApiCertificates.secrets.talos.dev', namespace: 'secrets', id: 'api' },
+  { type: 'APIServiceConfigs.runtime.talos.dev', namespace: 'runtime', id: 'api' },
   { type: 'NodeAddresses.net.talos.dev', namespace: 'network' },
 ])
 

@@ -6,6 +6,7 @@ import { metaMethods } from '../../../src/os/block/api/meta.ts'
 import { Meta, metaTags, upgradeTags } from '../../../src/os/block/meta/meta.ts'
 import { readMetaPartition, writeMetaPartition } from '../../../src/os/block/meta/partition.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
+import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { observeMachineToken } from '../../../src/os/runtime/controllers/unique-machine-token.ts'
 import { MetaKey, MetaLoad } from '../../../src/os/runtime/resources/meta.ts'
 import { UniqueMachineToken } from '../../../src/os/runtime/resources/unique-machine-token.ts'
@@ -175,5 +176,12 @@ test('the unique machine token comes from META as soon as META is known', async 
   await meta.reload()
   await runtime.settled()
   expect(store.get(UniqueMachineToken, 'unique-machine-token')?.spec).toEqual({ token: 'token' })
+  // The one that the management server wrote precedes that of the configuration.
+  store.put(MachineConfig, 'v1alpha1', 'apiVersion: v1alpha1\nkind: SideroLinkConfig\napiUrl: https://a\nuniqueToken: configured\n')
+  await runtime.settled()
+  expect(store.get(UniqueMachineToken, 'unique-machine-token')?.spec).toEqual({ token: 'token' })
+  meta.delete(metaTags.uniqueToken)
+  await runtime.settled()
+  expect(store.get(UniqueMachineToken, 'unique-machine-token')?.spec).toEqual({ token: 'configured' })
   runtime.stop()
 })

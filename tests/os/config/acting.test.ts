@@ -22,6 +22,7 @@ import { StaticPodServerStatus } from '../../../src/os/k8s/resources/static-pod.
 import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
 import { LinkStatus } from '../../../src/os/network/resources/link.ts'
 import { NodeAddress } from '../../../src/os/network/resources/node-address.ts'
+import { MetaLoad } from '../../../src/os/runtime/resources/meta.ts'
 import { areas } from '../../../src/programs/init/areas.ts'
 import { linkStatus } from '../network/link-status.ts'
 
@@ -56,6 +57,7 @@ function machine() {
   store.put(StaticPodServerStatus, 'static-pod-server-status', { url: 'http://127.0.0.1:1' })
   store.put(ImageCacheConfig, 'image-cache', { status: 'disabled', copyStatus: 'skipped', roots: [] })
   store.put(Identity, 'local', { nodeId: 'nodeid' })
+  store.put(MetaLoad, 'meta-loaded', { done: true })
   store.put(HostnameStatus, 'hostname', { hostname: 'host', domainname: 'example' })
   for (const id of ['default', 'routed', 'current', 'accumulative'])
     store.put(NodeAddress, id, { addresses: ['10.1.0.2/24'], sortAlgorithm: 'v1' })

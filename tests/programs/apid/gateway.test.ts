@@ -284,6 +284,19 @@ describe('in maintenance', () => {
     ])
   })
 
+  test('it listens where the machine is managed, or nowhere', async () => {
+    const port = await freePort()
+    const node = await startNode('127.0.0.5', port, 'maintenance')
+    const identity = identityOf('127.0.0.5', 'maintenance')
+    await node.gateway.become({ ...identity, host: undefined })
+    expect((await failure(hostname(node.channel(undefined))))[0]).toBe('Unavailable')
+    await node.gateway.become({ ...identity, host: '127.0.0.7' })
+    expect((await failure(hostname(node.channel(undefined))))[0]).toBe('Unavailable')
+    await node.gateway.become({ ...identity, host: '127.0.0.5' })
+    expect((await hostname(node.channel(undefined))).messages[0]?.hostname).toBe('127.0.0.5')
+    await node.close()
+  })
+
   test('ends for everyone who came in then', async () => {
     const port = await freePort()
     const node = await startNode('127.0.0.5', port, 'maintenance')

@@ -45,6 +45,7 @@ export function identityOf(address: string, kind: 'controlplane' | 'worker' | 'm
     ...(kind === 'controlplane' && { client: { certificate: client.crt, key: tlsKey(client.key) } }),
     authorities: authority.crt,
     maintenance: kind === 'maintenance',
+    host: '',
     own: new Set([address, `name-of-${address.replaceAll('.', '-')}`]),
   }
 }

@@ -62,7 +62,7 @@ test('without it a program runs the link, until the link is removed', () => {
   network.addLink({ name: 'wg0', kind: 'wireguard' })
   network.addLink({ name: 'wg0', kind: 'wireguard' })
   network.addLink({ name: 'br0', kind: 'bridge' })
-  expect(started.map(({ argv }) => argv)).toEqual([['/usr/bin/wireguard', 'wg0']])
+  expect(started.map(({ argv }) => argv)).toEqual([['/usr/bin/wireguard', 'wg0', '/run/wireguard']])
   links.set('wg0', { name: 'wg0', index: 7, kind: 'tun' })
   links.set('tun0', { name: 'tun0', index: 8, kind: 'tun' })
   expect(network.links().map(({ kind }) => kind)).toEqual(['wireguard', 'tun'])

@@ -17,6 +17,6 @@ export const observeMachineToken: Controller = defineController({
   reconcile({ config, load, key, token }) {
     if (!load.list().some(({ spec }) => spec.done)) return
     const given = find(declared(config.get('v1alpha1')), SideroLinkConfig)?.uniqueToken
-    token.put('unique-machine-token', { token: given || (key.get(tag)?.spec.value ?? '') })
+    token.put('unique-machine-token', { token: key.get(tag)?.spec.value || (given ?? '') })
   },
 })

@@ -2,6 +2,7 @@ import { maskedPaths } from '../../../supervise/containerd/spec.ts'
 import type { Runner, ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
 import { tcpProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
+import { splitHostPort } from '../../../wire/host-port.ts'
 import type { Machine } from '../../area.ts'
 import { bindMount, daemonEnvironment, hiddenMounts, serviceContainer, systemDaemon, systemRoot } from '../../cri/public.ts'
 import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
@@ -33,7 +34,13 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
     const start = machine.kernel.mode === 'container' || machine.apidPlace.isContainable() ? inContainer(machine) : asProcess(machine)
     return start(context)
   },
-  health: { check: tcpProbe('127.0.0.1', port) },
+  health: {
+    check(signal) {
+      // In maintenance it may listen in the network of the management server alone.
+      const listening = splitHostPort(machine.store.get(APIServiceConfig, 'api')?.spec.listenAddress ?? '', port).host
+      return tcpProbe(listening || '127.0.0.1', port)(signal)
+    },
+  },
   restart: 'always',
   oom: -998,
   cgroup: '/system/apid',

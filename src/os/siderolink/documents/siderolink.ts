@@ -1,14 +1,19 @@
 import { described, section, text, url } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
 
-/** The tunnel to a management server. */
+/** The link to a management server (SideroLink). */
 export const SideroLinkConfig = defineDocument({
   kind: 'SideroLinkConfig',
-  description: 'The tunnel to a management server.',
-  notYet: 'there is no tunnel, reach the machine API at its own address',
+  description: 'The link to a management server (SideroLink).',
   schema: section({
-    apiUrl: described(url('https', 'grpc'), 'The address of the API, with its token.'),
-    uniqueToken: described(text, 'A unique token of this machine.'),
+    apiUrl: described(
+      url('https', 'grpc'),
+      'The URL of the server: `https://HOST[:PORT]` or, without TLS, `grpc://HOST:PORT`; its query may have `jointoken`, and `grpc_tunnel=true` to send WireGuard through the API.',
+    ),
+    uniqueToken: described(
+      text,
+      'The token that distinguishes this machine from others with its UUID; one that the server has written to META precedes it.',
+    ),
   }),
   rules({ apiUrl }, report) {
     if (!apiUrl) report.error(['apiUrl'], 'the URL of the server is required')

@@ -71,7 +71,7 @@ export const observeNodeAddresses: Controller = defineController({
 const isExternal = ({ linkName }: Status) => linkName === 'external'
 
 /** Overlay links. Their peers are reached by other addresses, so theirs are no endpoints. */
-const tunnels = new Set(['kubespan', 'siderolink'])
+const tunnels = new Set(['kubespan', 'siderolink', 'siderolinktun'])
 
 /** A KubeSpan or management address (a single unique local address): not routed by the network. */
 function isSharedAddress(address: string): boolean {
