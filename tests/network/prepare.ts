@@ -17,6 +17,7 @@ const packages = [
   { name: 'iproute2', why: 'makes neighbours forgotten', shown: '/usr/sbin/ip' },
   { name: 'rsyslog', why: 'receives logs', shown: '/usr/sbin/rsyslogd' },
   { name: 'rsyslog-gnutls', why: 'receives logs over TLS', shown: '/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_gtls.so' },
+  { name: 'iputils-ping', why: 'tries links', shown: '/usr/bin/ping' },
   { name: 'wireguard-tools', why: 'configures and shows WireGuard links', shown: '/usr/bin/wg' },
   { name: 'ethtool', why: 'shows the settings of network interfaces', shown: '/usr/sbin/ethtool' },
 ]

@@ -101,7 +101,10 @@ console.log(hostname); process.exit(0)`
   }
 }
 
-describe.skipIf(!go || !ping)('with the agent of the field', () => {
+const missing = [!go && 'Go', !ping && 'ping'].filter(Boolean)
+if (missing.length > 0) console.log(`skipped: needs ${missing.join(', ')}`)
+
+describe.skipIf(missing.length > 0)('with the agent of the field', () => {
   let agent = ''
   beforeAll(async () => {
     agent = await builtTool(folder, 'agent', 'tests/interop/siderolink', 'github.com/siderolabs/siderolink/cmd/siderolink-agent')
