@@ -44,6 +44,8 @@ export class GrpcTunnel {
           if (this.#waiting.push(new Uint8Array(datagram)) > maxWaiting) this.#waiting.shift()
           this.#wake()
         },
+        // The link may be gone for a moment: WireGuard repeats what is lost.
+        error() {},
       },
     })
     return formatHostPort(loopback, this.#socket.port)

@@ -65,7 +65,7 @@ export function readAdmission(reply: sidero.link.ProvisionResponse): Admission {
   const valid = {
     server_endpoint: endpoints.length <= maxEndpoints && endpoints.every((each) => (parseHostPort(each)?.port ?? 0) > 0),
     server_public_key: isKey(serverPublicKey),
-    node_address_prefix: tryPrefix(nodeAddressPrefix)?.bytes.length === 16,
+    node_address_prefix: isNodeAddress(nodeAddressPrefix),
     server_address: parseIp(serverAddress)?.length === 16,
     grpc_peer_addr_port: tunnelAddress ? parseIpPort(tunnelAddress) !== undefined : endpoints.length > 0,
   }
@@ -78,6 +78,12 @@ function exchanged(endpoints: readonly string[]): string[] {
   const [first, ...rest] = endpoints
   const last = rest.pop()
   return first === undefined ? [] : last === undefined ? [first] : [last, ...rest, first]
+}
+
+/** An IPv6 address in a network of its own: a shorter prefix would draw the traffic of others into the link. */
+function isNodeAddress(text: string): boolean {
+  const prefix = tryPrefix(text)
+  return prefix?.bytes.length === 16 && prefix.bits >= 64
 }
 
 function isKey(text: string): boolean {

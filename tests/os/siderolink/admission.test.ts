@@ -46,6 +46,7 @@ test.each([
   ['server_public_key', { serverPublicKey: 'AA==' }],
   ['node_address_prefix', { nodeAddressPrefix: 'fdae::2' }],
   ['node_address_prefix', { nodeAddressPrefix: '10.0.0.1/24' }],
+  ['node_address_prefix', { nodeAddressPrefix: 'fdae:41e4:649b:9303::2/0' }],
   ['server_address', { serverAddress: '' }],
   ['grpc_peer_addr_port', { serverEndpoint: [] }],
   ['grpc_peer_addr_port', { grpcPeerAddrPort: 'host:1' }],
