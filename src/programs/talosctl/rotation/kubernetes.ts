@@ -171,13 +171,17 @@ interface Restart {
   report(line: string): void
 }
 
-/** Brings the accepted authorities to every running pod: as a file to all, and by a restart to the workloads in scope. */
+/**
+ * Brings the accepted authorities to every running pod: as a file to all, and by a restart to the workloads in scope. The files come
+ * first: a kubelet gives a new pod what it knows, which may be the authorities of before, and most programs read them once.
+ */
 async function restartClients(
   cluster: Cluster,
   proven: Proven,
   addresses: ReadonlyMap<string, string>,
   { round, state, restarted, report }: Restart,
 ): Promise<void> {
+  await proveFiles(cluster, proven, addresses, round, state)
   await proven('workloads restart', async (kubernetes) => {
     const names = await restartWorkloads(kubernetes, restarted, state.next.crt)
     if (names.length > 0) report(`Kubernetes: restarting ${names.join(', ')}, which read the authorities once`)
@@ -187,6 +191,17 @@ async function restartClients(
     report(
       'Kubernetes: WARNING: other pods that read ca.crt only at their start have to be restarted, --restart-workloads=all restarts all',
     )
+  await proveFiles(cluster, proven, addresses, round, state)
+}
+
+/** Every running pod has the accepted authorities in the file that it is given. */
+async function proveFiles(
+  cluster: Cluster,
+  proven: Proven,
+  addresses: ReadonlyMap<string, string>,
+  round: AuthorityRound,
+  state: AuthorityState,
+): Promise<void> {
   const refreshed = new Set<string>()
   await proven('every pod has the accepted authorities in its ca.crt', async (kubernetes) => {
     for (const { pod, node, path } of await projectedFiles(kubernetes, 'authorities')) {
