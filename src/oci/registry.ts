@@ -2,6 +2,7 @@
  * The responses of a read-only image registry (OCI distribution specification), as values; listening and reading files are
  * the caller's part.
  */
+import { parseRange } from './byte-range.ts'
 import type { ImageLayer, ImageRecord, ImageTable } from './image.ts'
 import { formatReference, parseReference } from './reference.ts'
 
@@ -118,18 +119,4 @@ function decode(path: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** RFC 9110 §14.1.2, one range; several ranges or another unit are ignored, as the RFC allows. */
-function parseRange(header: string, size: number): { start: number; end: number } | 'unsatisfiable' | undefined {
-  const [, first, last] = header.match(/^bytes=(\d{0,15})-(\d{0,15})$/) ?? []
-  if (first === undefined || last === undefined || (!first && !last)) return undefined
-  if (!first) {
-    const suffix = Math.min(Number(last), size)
-    return suffix === 0 ? 'unsatisfiable' : { start: size - suffix, end: size - 1 }
-  }
-  const start = Number(first)
-  const end = last ? Math.min(Number(last), size - 1) : size - 1
-  if (start >= size || end < start) return 'unsatisfiable'
-  return { start, end }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { CommandLineError, commandLine } from '../../rootfs/image/command-line.ts'
+import { commandLine } from '../../rootfs/image/command-line.ts'
+import { CommandLineError } from '../../src/oci/kernel-command-line.ts'
 
 test('the command line has what init requires, and the source of the configuration', () => {
   const words = commandLine([], 'nocloud').split(' ')

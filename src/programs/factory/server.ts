@@ -5,6 +5,8 @@ import type { ServerTls } from '../../rpc/http2/listen.ts'
 import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
+import { assetOf, bootParameters } from './assets.ts'
+import { Checksums, download } from './download.ts'
 import { FactoryError } from './factory-error.ts'
 import { findReleases, releaseOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
@@ -40,6 +42,7 @@ export interface ServedFactory {
 export function serveFactory(options: FactoryOptions): ServedFactory {
   const { host, port, tls, token, log } = options
   let running = 0
+  const checksums = new Checksums()
   const server = Bun.serve({
     hostname: host,
     port,
@@ -53,7 +56,7 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
         const url = new URL(request.url)
         if (url.pathname === '/healthz' || url.pathname === '/readyz') return text('ok\n')
         if (token !== undefined) authorize(request, token)
-        return await answer(options, request, url)
+        return await answer(options, request, url, checksums)
       } catch (error) {
         if (error instanceof FactoryError) return refusal(error)
         log.error('request failed', { path: new URL(request.url).pathname.slice(0, 200), error: messageOf(error) })
@@ -66,7 +69,7 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
   return { url: server.url.origin, close: () => server.stop(true) }
 }
 
-async function answer(options: FactoryOptions, request: Request, { pathname }: URL): Promise<Response> {
+async function answer(options: FactoryOptions, request: Request, { pathname, origin }: URL, checksums: Checksums): Promise<Response> {
   const [, room = '', first = '', ...rest] = pathname.split('/')
   if (pathname === '/schematics') return post(options, request)
   if (request.method !== 'GET' && request.method !== 'HEAD') throw new FactoryError(405, `${request.method} is not possible here: use GET`)
@@ -79,8 +82,25 @@ async function answer(options: FactoryOptions, request: Request, { pathname }: U
     // No extension and no overlay is added to an image that is built already.
     return Response.json([])
   }
+  if ((room === 'image' || room === 'pxe') && rest.length === 2) {
+    const [version = '', name = ''] = rest
+    const schematic = options.schematics.get(first)
+    const release = releaseOf(options.images, version)
+    if (room === 'pxe') {
+      const base = `${origin}/image/${schematic.id}/${release.version}`
+      return text(bootScript(base, bootParameters(release, schematic, name)))
+    }
+    const [, stem = name, algorithm] = /^(.+)\.(sha256|sha512)$/.exec(name) ?? []
+    const asset = assetOf(release, schematic, stem)
+    if (algorithm !== 'sha256' && algorithm !== 'sha512') return download(asset, request)
+    return text(await checksums.lineOf(asset, algorithm))
+  }
   throw new FactoryError(404, `"${pathname.slice(0, 200)}" is not served here`)
 }
+
+/** What iPXE runs. */
+const bootScript = (base: string, parameters: string) =>
+  `#!ipxe\nimgfree\nkernel ${base}/kernel-amd64 ${parameters}\ninitrd ${base}/initramfs-amd64.xz\nboot\n`
 
 async function post({ schematics, log }: FactoryOptions, request: Request): Promise<Response> {
   if (request.method !== 'POST') throw new FactoryError(405, `${request.method} is not possible here: use POST`)
