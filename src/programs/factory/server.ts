@@ -27,6 +27,8 @@ export interface FactoryOptions {
 
 /** Most requests that are answered at a time, and milliseconds for the body of one. */
 const mostRequests = 64
+/** Most requests of which the answer is still being sent: images are large, and clients slow. */
+const mostTransfers = 256
 const bodyLimit = 10_000
 
 /** Seconds without a byte after which a connection is closed. */
@@ -50,7 +52,8 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
     maxRequestBodySize: longestSchematic,
     ...(tls && { tls: { cert: pem(tls.cert), key: pem(tls.key) } }),
     async fetch(request) {
-      if (running >= mostRequests) return refusal(new FactoryError(503, 'too many requests at a time: retry later'))
+      if (running >= mostRequests || server.pendingRequests > mostTransfers)
+        return refusal(new FactoryError(503, 'too many requests at a time: retry later'))
       running++
       try {
         const url = new URL(request.url)
