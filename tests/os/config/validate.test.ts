@@ -194,6 +194,7 @@ describe('other documents', () => {
     ['kind: EventSinkConfig\nendpoint: host\n', 'endpoint: an endpoint is a host and a port'],
     ['kind: EnvironmentConfig\nvariables: {1a: b}\n', 'variables.1a: "1a" is not the name of a variable'],
     ['kind: SideroLinkConfig\napiUrl: https://a/b\n', 'apiUrl: the URL cannot have a path'],
+    ['kind: SideroLinkConfig\napiUrl: grpc://a\n', 'apiUrl: grpc:// needs a port'],
     ['kind: ImageVerificationConfig\nrules: [{image: a, skip: true, deny: true}]\n', 'rules[0]: skip and deny exclude each other'],
   ])('%j', (text, message) => {
     const found = check(text)

@@ -18,5 +18,6 @@ export const SideroLinkConfig = defineDocument({
   rules({ apiUrl }, report) {
     if (!apiUrl) report.error(['apiUrl'], 'the URL of the server is required')
     else if (!['', '/'].includes(new URL(apiUrl).pathname)) report.error(['apiUrl'], 'the URL cannot have a path')
+    else if (!new URL(apiUrl).port && apiUrl.startsWith('grpc:')) report.error(['apiUrl'], 'grpc:// needs a port')
   },
 })
