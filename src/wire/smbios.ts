@@ -1,5 +1,6 @@
 /** The firmware's description of the machine: SMBIOS structures (DMTF DSP0134), as the kernel shows them in /sys/firmware/dmi/tables/DMI. */
 import { DecodeError } from './decode-error.ts'
+import { uuidOfHex } from './probe/signature.ts'
 
 /** One structure: its type, its bytes including the header, and its strings. */
 export interface SmbiosStructure {
@@ -53,8 +54,7 @@ export function smbiosFields({ bytes, strings }: SmbiosStructure) {
       if (raw.every((byte) => byte === 0) || raw.every((byte) => byte === 0xff)) return undefined
       const view = new DataView(raw.buffer, raw.byteOffset)
       const order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15]
-      const hex = Buffer.from(order.map((index) => view.getUint8(index))).toString('hex')
-      return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+      return uuidOfHex(Buffer.from(order.map((index) => view.getUint8(index))).toString('hex'))
     },
   }
 }

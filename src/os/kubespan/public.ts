@@ -3,5 +3,8 @@
 // A node announces the endpoint of its mesh.
 export { endpointOf } from './mesh.ts'
 
+// The link to a management server has one peer.
+export { wireguardPeers } from './wireguard-peers.ts'
+
 // The link to a management server needs WireGuard as well.
 export { WireguardPresence } from './wireguard-presence.ts'

@@ -90,8 +90,10 @@ export class GrpcTunnel {
     const channel = connect(target, { metadata: { 'x-siderolink-ipv6-addr': nodeAddress } })
     try {
       const requests = this.#datagrams(either)
+      let isFirst = true
       for await (const { data } of channel.bidi('sidero.link.WireGuardOverGRPCService/CreateStream', requests, { signal })) {
-        carries()
+        if (isFirst) carries()
+        isFirst = false
         if (this.#linkPort !== undefined) this.#socket?.send(data, this.#linkPort, loopback)
       }
     } finally {

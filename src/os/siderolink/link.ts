@@ -2,6 +2,7 @@
 import type { SpecOf } from '../../cosi/resource.ts'
 import { addressOnly } from '../../wire/prefix.ts'
 import type { Kernel } from '../kernel.ts'
+import { wireguardPeers } from '../kubespan/public.ts'
 import type { AddressSpec } from '../network/resources/address.ts'
 import type { LinkSpec } from '../network/resources/link.ts'
 import type { Join } from './membership.ts'
@@ -13,21 +14,15 @@ export const linkMtu = 1280
 /** Seconds between packets that keep mappings of address translators alive. */
 export const keepalive = 25
 /** Seconds after a handshake at which the server counts the machine as gone, and the other way round. */
-export const silence = 275
+const silence = 275
 /** Milliseconds between two looks at the peer. */
 export const lookInterval = 30_000
 /** The layer of its specs: a configuration cannot change them. */
 export const layer = 'operator' as const
 
-type LinkKernel = Pick<Kernel, 'net' | 'wireguard'>
-
-/** When the last handshake was, in seconds since 1970, 0 for never; undefined while there is no link. */
-export function lastHandshake({ net, wireguard }: LinkKernel, name: string): number | undefined {
-  using network = net.openNetwork()
-  const link = network.link(name)
-  if (link?.kind !== 'wireguard') return undefined
-  return Math.max(0, ...wireguard.wireguardDevice(link.index).peers.map((peer) => peer.lastHandshake))
-}
+/** Whether the server was heard lately; `now` is in seconds since 1970. */
+export const isHeard = (kernel: Pick<Kernel, 'net' | 'wireguard'>, name: string, now: number): boolean =>
+  wireguardPeers(kernel, name)?.some(({ lastHandshake }) => lastHandshake > 0 && now - lastHandshake < silence) ?? false
 
 /** The link, with the server as its only peer. */
 export function linkSpec(name: string, privateKey: string, { admission, endpoint }: Join): SpecOf<typeof LinkSpec> {

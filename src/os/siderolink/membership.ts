@@ -1,7 +1,7 @@
 /** The place of a machine in its management server's network: admitted once, and again when no endpoint of the server answers. */
 import { within } from '../../timing/within.ts'
 import { formatHostPort, splitHostPort } from '../../wire/host-port.ts'
-import { lookInterval, silence } from './link.ts'
+import { lookInterval } from './link.ts'
 import type { Admission } from './provision.ts'
 
 /** Milliseconds for the address of a name. */
@@ -14,14 +14,12 @@ export interface Join {
   readonly endpoint: string
 }
 
-/** What a look at the peer sees. */
+/** What a look at the link sees. */
 export interface Look {
   /** Milliseconds by the monotonic clock. */
   readonly time: number
-  /** Seconds since 1970. */
-  readonly wall: number
-  /** Seconds since 1970 of the last handshake, 0 for never, undefined without a link. */
-  readonly heard: number | undefined
+  /** The server was heard lately. */
+  readonly heard: boolean
 }
 
 /** How a place is requested, and how an endpoint becomes an address. */
@@ -56,22 +54,37 @@ export class Membership {
   }
 
   /** The place for `of`, which names the server and the applicant. A silent endpoint gives way to the next; after the last one, the place is requested again. */
-  async keep(of: string, { time, wall, heard }: Look, ways: Ways): Promise<Join> {
+  async keep(of: string, { time, heard }: Look, ways: Ways): Promise<Join> {
     if (this.#of !== of) this.leave()
-    if (this.#join && time - this.#since < lookInterval) return this.#join
-    if (this.#join && heard !== undefined && heard > 0 && wall - heard < silence) {
+    const before = this.#join
+    if (before && time - this.#since < lookInterval) return before
+    if (before && heard) {
       this.#since = time
-      return this.#join
+      return before
     }
-    const next = this.#join && !this.#join.admission.tunnelAddress ? this.#index + 1 : Number.POSITIVE_INFINITY
-    const again = this.#join !== undefined && next < this.#join.admission.endpoints.length
-    const admission = again && this.#join ? this.#join.admission : await ways.admit()
-    this.#index = again ? next : 0
-    const endpoint = admission.tunnelAddress ? await ways.tunnelEndpoint() : await resolved(admission.endpoints[this.#index] ?? '', ways)
-    this.#join = { admission, endpoint }
+    const known = before?.admission
+    const hasNext = known && !known.tunnelAddress && this.#index + 1 < known.endpoints.length
+    const join = hasNext ? await this.#reach(known, this.#index + 1, ways) : await this.#reach(await ways.admit(), 0, ways)
+    this.#join = join
     this.#of = of
     this.#since = time
-    return this.#join
+    return join
+  }
+
+  /** Uses the first endpoint from the index on that has an address. The index moves also when none has one, so that the next round requests the place again. */
+  async #reach(admission: Admission, from: number, ways: Ways): Promise<Join> {
+    if (admission.tunnelAddress) return { admission, endpoint: await ways.tunnelEndpoint() }
+    let failure: unknown
+    for (const [index, endpoint] of admission.endpoints.entries()) {
+      if (index < from) continue
+      this.#index = index
+      try {
+        return { admission, endpoint: await resolved(endpoint, ways) }
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
   }
 }
 

@@ -11,11 +11,14 @@ export interface Signature {
   size?: number
 }
 
+/** A UUID of 32 hexadecimal digits (RFC 9562, 4). */
+export const uuidOfHex = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
+
 /** A big-endian UUID. */
 export function uuidText(bytes: Uint8Array): string | undefined {
   const hex = Buffer.from(bytes).toString('hex')
-  if (/^0*$/.test(hex)) return undefined
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
+  return /^0*$/.test(hex) ? undefined : uuidOfHex(hex)
 }
 
 /** The string up to the first NUL, without trailing blanks; undefined when it is empty. */

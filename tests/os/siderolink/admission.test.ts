@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import { parseApiUrl } from '../../../src/os/siderolink/api-url.ts'
-import { silence } from '../../../src/os/siderolink/link.ts'
 import { Membership } from '../../../src/os/siderolink/membership.ts'
 import { type Admission, readAdmission } from '../../../src/os/siderolink/provision.ts'
 import { DecodeError } from '../../../src/wire/decode-error.ts'
@@ -66,8 +65,7 @@ function places(...admissions: Partial<Admission>[]) {
     tunnelEndpoint: async () => '127.0.0.1:7',
     lookup: async (host: string) => (host === 'nowhere' ? [] : [{ address: `10.0.0.${host.charCodeAt(0)}` }]),
   }
-  const at = (seconds: number, heard: number | undefined = undefined, of = 'server') =>
-    membership.keep(of, { time: seconds * 1000, wall: seconds, heard }, ways)
+  const at = (seconds: number, heard = false, of = 'server') => membership.keep(of, { time: seconds * 1000, heard }, ways)
   return { membership, admitted, at }
 }
 
@@ -75,34 +73,40 @@ test('a silent endpoint gives way to the next, and after the last the place is r
   const { membership, admitted, at } = places({ endpoints: ['a:1', 'b:2'] })
   expect((await at(1000)).endpoint).toBe('10.0.0.97:1')
   expect(membership.next(1_010_000)).toBe(20_000)
-  expect((await at(1029, 0)).endpoint).toBe('10.0.0.97:1')
-  expect((await at(1030, 0)).endpoint).toBe('10.0.0.98:2')
-  expect((await at(1060, 1050)).endpoint).toBe('10.0.0.98:2')
-  expect((await at(1060 + silence, 1050)).endpoint).toBe('10.0.0.97:1')
+  expect((await at(1029)).endpoint).toBe('10.0.0.97:1')
+  expect((await at(1030)).endpoint).toBe('10.0.0.98:2')
+  expect((await at(1060, true)).endpoint).toBe('10.0.0.98:2')
+  expect((await at(1090)).endpoint).toBe('10.0.0.97:1')
   expect(admitted).toHaveLength(2)
 })
 
 test('another server, machine or token requests a place at once, and so does one that left', async () => {
   const { membership, admitted, at } = places({ endpoints: ['a:1'] })
   await at(1)
-  await at(2, undefined, 'other')
+  await at(2, false, 'other')
   expect(admitted).toHaveLength(2)
   membership.leave()
   expect(membership.join).toBeUndefined()
-  await at(3, undefined, 'other')
+  await at(3, false, 'other')
   expect(admitted).toHaveLength(3)
 })
 
 test('a tunnel has a local endpoint, and a silent one is requested again', async () => {
   const { admitted, at } = places({ endpoints: ['a:1', 'b:2'], tunnelAddress: '[fd00::4:0:0:0:2]:1' })
   expect((await at(0)).endpoint).toBe('127.0.0.1:7')
-  await at(30, 0)
+  await at(30)
   expect(admitted).toHaveLength(2)
+})
+
+test('an endpoint without an address is skipped, also the first', async () => {
+  const { admitted, at } = places({ endpoints: ['nowhere:1', 'b:2'] })
+  expect((await at(0)).endpoint).toBe('10.0.0.98:2')
+  expect(admitted).toHaveLength(1)
 })
 
 test('a server whose name has no address is a problem, and the place before stays', async () => {
   const { membership, at } = places({ endpoints: ['a:1', 'nowhere:1'] })
   const before = await at(0)
-  await expect(at(30, 0)).rejects.toThrow('no address found for the management server "nowhere"')
+  await expect(at(30)).rejects.toThrow('no address found for the management server "nowhere"')
   expect(membership.join).toBe(before)
 })

@@ -1,6 +1,5 @@
 import { type Controller, defineController, exclusive, shared, type Task, type Writer, weak } from '../../../cosi/controller.ts'
 import type { SpecOf } from '../../../cosi/resource.ts'
-import type { WireguardPeer } from '../../../linux/net/wireguard.ts'
 import { addressOnly } from '../../../wire/prefix.ts'
 import { PrefixSet } from '../../../wire/prefix-set.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -17,6 +16,7 @@ import { type PeerState, PeerTracker } from '../peer-tracker.ts'
 import { KubeSpanConfig } from '../resources/kube-span-config.ts'
 import { KubeSpanIdentity } from '../resources/kube-span-identity.ts'
 import { KubeSpanPeerSpec, KubeSpanPeerStatus } from '../resources/kube-span-peer.ts'
+import { wireguardPeers } from '../wireguard-peers.ts'
 import type { WireguardPresence } from '../wireguard-presence.ts'
 
 /** Polling interval while all peers are healthy, in milliseconds. */
@@ -41,7 +41,7 @@ const complain: Task = (signal, _, report) => {
 type Peer = { key: string; spec: SpecOf<typeof KubeSpanPeerSpec>; state: PeerState }
 
 /** Maintains the mesh: link, address, routes, rule and packet filter, and the state of each peer. */
-export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 'wireguard'>, presence: WireguardPresence): Controller => {
+export const runMesh = (kernel: Pick<Kernel, 'mode' | 'net' | 'wireguard'>, presence: WireguardPresence): Controller => {
   const tracker = new PeerTracker()
   return defineController({
     name: 'kubespan.ManagerController',
@@ -63,7 +63,7 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
     reconcile({ config, identity, peers, modules, statuses, diagnostics, background, clock, wakeIn, log, ...network }) {
       const mesh = config.get('kubespan')?.spec
       if (!mesh?.enabled) return
-      if (mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
+      if (kernel.mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
       const time = clock.elapsed()
       const kernelHas = presence.look(time)
       if (kernelHas !== 'there') {
@@ -75,11 +75,12 @@ export const runMesh = ({ mode, net, wireguard }: Pick<Kernel, 'mode' | 'net' | 
       }
       const own = identity.get('local')?.spec
       if (!own) return
-      const present = kernelPeers(net, wireguard)
+      const present = wireguardPeers(kernel, meshLink)
+      const byKey = new Map(present?.map((peer) => [peer.publicKey, peer]))
       const found: Peer[] = peers.list().map(({ metadata, spec }) => ({
         key: metadata.id,
         spec,
-        state: tracker.update(metadata.id, spec.endpoints, present?.get(metadata.id), time, clock.now().getTime()),
+        state: tracker.update(metadata.id, spec.endpoints, byKey.get(metadata.id), time, clock.now().getTime()),
       }))
       tracker.retain(new Set(found.map(({ key }) => key)))
       putNetwork(network, mesh, own, found)
@@ -133,14 +134,6 @@ function putNetwork(
   const meshed = peers.filter(({ state }) => mesh.forceRouting || state.state === 'up')
   const networks = PrefixSet.of(meshed.flatMap(({ spec }) => spec.allowedIPs)).networks()
   for (const [name, chain] of meshChains(networks, mtu)) chains.put(name, chain)
-}
-
-/** The kernel's peers by key; undefined while the link does not exist. */
-function kernelPeers(net: Kernel['net'], wireguard: Kernel['wireguard']): Map<string, WireguardPeer> | undefined {
-  using network = net.openNetwork()
-  const link = network.link(meshLink)
-  if (link?.kind !== 'wireguard') return undefined
-  return new Map(wireguard.wireguardDevice(link.index).peers.map((peer) => [peer.publicKey, peer]))
 }
 
 function linkSpec(peers: readonly Peer[], privateKey: string, presharedKey: string, mtu: number): SpecOf<typeof LinkSpec> {

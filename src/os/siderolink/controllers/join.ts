@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, shared, type Writer, weak
 import type { SpecOf } from '../../../cosi/resource.ts'
 import { newPrivateKey, publicKeyOf } from '../../../wire/wireguard/keys.ts'
 import type { Machine } from '../../area.ts'
-import { machineId } from '../../cluster/public.ts'
+import { machineUuid } from '../../cluster/public.ts'
 import { Identity } from '../../cluster/resources/identity.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
 import type { Kernel } from '../../kernel.ts'
@@ -12,9 +12,8 @@ import { LinkSpec } from '../../network/resources/link.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { KernelModuleSpec } from '../../runtime/resources/kernel-module.ts'
 import { UniqueMachineToken } from '../../runtime/resources/unique-machine-token.ts'
-import { parseApiUrl } from '../api-url.ts'
 import type { GrpcTunnel } from '../grpc-tunnel.ts'
-import { addressSpec, lastHandshake, layer, linkMtu, linkNames, linkSpec } from '../link.ts'
+import { addressSpec, isHeard, layer, linkMtu, linkNames, linkSpec } from '../link.ts'
 import { type Join, Membership } from '../membership.ts'
 import { type Applicant, provision } from '../provision.ts'
 import { SiderolinkConfig, SiderolinkTunnel } from '../resources/siderolink.ts'
@@ -54,21 +53,20 @@ export const joinSiderolink = ({ kernel, presence, tunnel, outbound, version }: 
       const nodeId = identity.get('local')?.spec.nodeId
       const firmware = system.get('systeminformation')?.spec.uuid
       // A container sees no firmware: its identity stands for it.
-      const uuid = firmware ?? (kernel.mode === 'container' && nodeId ? asUuid(machineId(nodeId)) : undefined)
+      const uuid = firmware ?? (kernel.mode === 'container' && nodeId ? machineUuid(nodeId) : undefined)
       const uniqueToken = token.get('unique-machine-token')?.spec.token
       if (!uuid || uniqueToken === undefined || !(membership.join || network.get('status')?.spec.addressReady)) return
       if (kernel.mode === 'metal') modules.put('wireguard', { string: 'wireguard', parameters: [] })
       const there = presence.look(clock.elapsed())
       if (there === 'lacking') throw new Error('the kernel has no WireGuard, and no TUN devices for one in user space')
       if (there === 'awaited') return wakeIn(presence.again(clock.elapsed()))
-      const { address, plain, joinToken } = parseApiUrl(server.apiEndpoint)
+      const { joinToken, host, insecure: plain } = server
       const publicKey = publicKeyOf(privateKey)
       const applicant: Applicant = { uuid, publicKey, joinToken, uniqueToken, version: version.tag, tunnel: server.tunnel }
-      const linkName = linkOf(membership.join)
-      const look = { time: clock.elapsed(), wall: clock.now().getTime() / 1000, heard: lastHandshake(kernel, linkName) }
+      const look = { time: clock.elapsed(), heard: isHeard(kernel, linkOf(membership.join), clock.now().getTime() / 1000) }
       const join = await membership.keep([server.apiEndpoint, uuid, uniqueToken].join(' '), look, {
         admit: async () => {
-          const admission = await provision(outbound.target(address, { plain }), applicant, signal)
+          const admission = await provision(outbound.target(host, { plain }), applicant, signal)
           log.info('admitted by the management server', { address: admission.address, tunnel: admission.tunnelAddress !== undefined })
           tunnel.restart()
           return admission
@@ -98,6 +96,3 @@ function putLink({ links, addresses, tunnels }: LinkOutputs, join: Join, own: { 
   addresses.put(`${layer}/${linkName}/${address}`, addressSpec(linkName, join))
   if (tunnelAddress) tunnels.put('siderolink-tunnel', { apiEndpoint: own.apiEndpoint, linkName, mtu: linkMtu, nodeAddress: tunnelAddress })
 }
-
-/** The text of 32 hexadecimal digits as a UUID (RFC 9562, 4). */
-const asUuid = (digits: string) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

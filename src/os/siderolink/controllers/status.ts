@@ -2,7 +2,7 @@ import { type Controller, defineController, exclusive, weak } from '../../../cos
 import { splitHostPort } from '../../../wire/host-port.ts'
 import type { Kernel } from '../../kernel.ts'
 import { LinkStatus } from '../../network/resources/link.ts'
-import { lastHandshake, linkNames, lookInterval, silence } from '../link.ts'
+import { isHeard, linkNames, lookInterval } from '../link.ts'
 import { SiderolinkConfig, SiderolinkStatus, SiderolinkTunnel } from '../resources/siderolink.ts'
 
 /** Milliseconds between two looks until the server answered. */
@@ -23,8 +23,7 @@ export const observeSiderolink = (kernel: Pick<Kernel, 'net' | 'wireguard'>): Co
       if (!server) return
       const grpcTunnel = tunnels.get('siderolink-tunnel') !== undefined
       const linkName = grpcTunnel ? linkNames.tunnel : linkNames.datagrams
-      const heard = links.get(linkName) ? lastHandshake(kernel, linkName) : undefined
-      const connected = heard !== undefined && heard > 0 && clock.now().getTime() / 1000 - heard < silence
+      const connected = links.get(linkName) !== undefined && isHeard(kernel, linkName, clock.now().getTime() / 1000)
       const before = status.get('siderolink-status')?.spec.connected
       const { host } = splitHostPort(server.host, 443)
       if (connected !== (before ?? false))
