@@ -7,6 +7,7 @@ import { contacts } from '../contacts.ts'
 import type { EtcdView } from '../etcd/public.ts'
 import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
+import { SiderolinkStatus } from '../siderolink/resources/siderolink.ts'
 import { type Cause, deepestFirst, isService, subjectOf } from './cause.ts'
 import { endpointTrouble } from './endpoint.ts'
 import { etcdTrouble } from './etcd-trouble.ts'
@@ -33,6 +34,8 @@ export interface Machinery extends Scene {
   etcd?(): Promise<EtcdView>
 }
 
+const siderolinkId = 'siderolink-status'
+
 /** Explains one resource. */
 export async function explainResource(
   machinery: Machinery,
@@ -54,6 +57,7 @@ export async function explainMachine(machinery: Machinery, { signal }: { signal?
   const explainer = new Explainer(machinery)
   const roots = explainer.resource({ type: MachineStatus, id: 'machine' })
   if (!store.get(MachineConfig, 'v1alpha1')) roots.push(...explainer.resource({ type: MachineConfig, id: 'v1alpha1' }))
+  if (store.get(SiderolinkStatus, siderolinkId)) roots.push(...explainer.resource({ type: SiderolinkStatus, id: siderolinkId }))
   for (const { id, state } of supervisor.list())
     if (state !== 'Finished' && state !== 'Skipped') roots.push(...explainer.resource(service(id)))
   for (const { controller, state } of runtime.controllers())

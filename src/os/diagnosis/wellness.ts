@@ -10,6 +10,7 @@ import { NetworkStatus } from '../network/resources/network-status.ts'
 import { unmetConditionsOf } from '../runtime/public.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
 import { Service } from '../runtime/resources/service.ts'
+import { SiderolinkStatus } from '../siderolink/resources/siderolink.ts'
 import { TimeStatus } from '../time/resources/time-status.ts'
 
 /** A resource to examine next. */
@@ -56,6 +57,15 @@ const judges = new Map<string, Judge<unknown>>([
   ),
   judged(NodeStatus, ({ nodeReady }, id) =>
     nodeReady ? [] : [complaint(`Kubernetes reports that node "${id}" is not ready`, [service('kubelet')])],
+  ),
+  judged(SiderolinkStatus, ({ connected, host, grpcTunnel }) =>
+    connected
+      ? []
+      : [
+          complaint(
+            `the management server at ${host} was not heard lately: check the route to it${grpcTunnel ? '' : ', and that UDP reaches its WireGuard endpoint, or add grpc_tunnel=true to its URL'}`,
+          ),
+        ],
   ),
   judged(Service, ({ running, healthy, unknown }, id) =>
     running && (healthy || unknown) ? [] : [complaint(`service "${id}" is not healthy`)],

@@ -65,13 +65,13 @@ export const runtime: Area = {
         configMaintenance,
         configApiService,
         observeMachineStatus(machine),
+        observeMachineToken(machine.kernel),
         defaultKernelParams(machine.kernel),
         configKernelParams,
         applyKernelParams(machine.kernel),
         ...(machine.kernel.mode === 'container'
           ? []
           : [
-              observeMachineToken,
               observeKernelCmdline(machine.kernel),
               configKernelModules,
               applyKernelModules(machine.kernel),

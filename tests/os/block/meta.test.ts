@@ -167,7 +167,7 @@ test('with an unreadable partition META stays in memory, and the boot continues'
 test('the unique machine token comes from META as soon as META is known', async () => {
   const { meta, store } = machine()
   const runtime = new Runtime(store, { log: silent })
-  runtime.register(observeMachineToken)
+  runtime.register(observeMachineToken({ mode: 'metal' }))
   runtime.start()
   await runtime.settled()
   expect(store.get(UniqueMachineToken, 'unique-machine-token')).toBeUndefined()

@@ -26,6 +26,7 @@ import { configRootEtcd, configRootOS } from '../../../src/os/secrets/controller
 import { ApiCertificate } from '../../../src/os/secrets/resources/api-certificate.ts'
 import { CertSAN } from '../../../src/os/secrets/resources/cert-san.ts'
 import { EtcdSecret } from '../../../src/os/secrets/resources/etcd-secret.ts'
+import { SiderolinkStatus } from '../../../src/os/siderolink/resources/siderolink.ts'
 import { syncTime } from '../../../src/os/time/controllers/sync.ts'
 import { TimeStatus } from '../../../src/os/time/resources/time-status.ts'
 import { TimeServerError } from '../../../src/os/time/time-server.ts'
@@ -390,4 +391,13 @@ test('a configuration that was reverted because it cut the machine off is report
     'configuration 5, applied by alice at 2026-11-21T12:00:00Z, is not in force: it was reverted, for the machine was not reached after it',
   )
   expect(await of(entry, { ...entry, id: 6, cause: 'replaced' })).not.toContain('reverted')
+})
+
+test('a silent management server is a cause, and one that is heard is none', async () => {
+  const { machinery, store } = machine([])
+  const causes = async () => (await explainMachine(machinery)).causes.map(({ sentence }) => sentence)
+  store.put(SiderolinkStatus, 'siderolink-status', { host: 'omni.example', connected: false, linkName: 'siderolink', grpcTunnel: false })
+  expect(await causes()).toContainEqual(expect.stringMatching(/^the management server at omni\.example was not heard lately: .* UDP/))
+  store.put(SiderolinkStatus, 'siderolink-status', { host: 'omni.example', connected: true, linkName: 'siderolink', grpcTunnel: false })
+  expect((await causes()).join()).not.toContain('management server')
 })
