@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultSchematic } from '../../../src/programs/factory/schematic.ts'
 import { contents, newFolder, served, writeRelease } from './served.ts'
@@ -91,4 +91,31 @@ test('a hundred downloads at a time are all whole', async () => {
     }),
   )
   expect(new Set(sizes)).toEqual(new Set([contents.initramfs.length]))
+})
+
+test('answers that nobody reads are bounded in number, and make room when their clients leave', async () => {
+  await using factory = factoryOfRelease()
+  truncateSync(join(factory.folder, 'ichor-amd64.iso'), 64 << 20) // more than sockets hold
+  const { hostname, port } = new URL(factory.url)
+  const head = `GET ${factory.image}/metal-amd64.iso HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`
+  /** Requests an image and reads no more than the beginning of the answer. */
+  const begin = async () => {
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const data = (socket: Bun.Socket, bytes: Buffer) => {
+      socket.pause()
+      resolve(bytes.toString('latin1').slice(9, 12))
+    }
+    const socket = await Bun.connect({ hostname, port: Number(port), socket: { data, open: (opened) => void opened.write(head) } })
+    return { socket, status: await promise }
+  }
+  const open = await Promise.all(Array.from({ length: 256 }, begin))
+  expect(new Set(open.map(({ status }) => status))).toEqual(new Set(['200']))
+  const refused = await factory.ask(`${factory.image}/metal-amd64.iso`)
+  expect([refused.status, await refused.text()]).toEqual([503, 'too many requests at a time: retry later\n'])
+  for (const { socket } of open) socket.terminate()
+  const again = async (): Promise<number> => {
+    const { status } = await factory.ask(`${factory.image}/metal-amd64.iso`, { method: 'HEAD' })
+    return status === 503 ? again() : status
+  }
+  expect(await again()).toBe(200)
 })
