@@ -76,7 +76,7 @@ class UserLink {
 
   /** Applies a change soon. */
   change(change: Omit<WireguardChange, 'index'>): void {
-    this.#changes.push(writeSet(change))
+    this.#changes.push(writeSet(withoutInterruption(change, this.state)))
     this.#look()
   }
 
@@ -109,6 +109,22 @@ class UserLink {
       this.#look = () => woken.abort()
       await pause(wait, AbortSignal.any([signal, woken.signal]))
     }
+  }
+}
+
+/**
+ * A change that ends no session that began after the state from which it was computed: the program moves a peer only if it had no
+ * handshake since, and starts one at once, for which a peer of the kernel has to be made again.
+ */
+function withoutInterruption({ peers, ...change }: Omit<WireguardChange, 'index'>, seen: State): Omit<WireguardChange, 'index'> {
+  if (!peers) return change
+  const handshakes = new Map(seen.peers.map(({ publicKey, lastHandshake }) => [publicKey, lastHandshake]))
+  const kept = new Set(peers.filter(({ remove }) => !remove).map(({ publicKey }) => publicKey))
+  return {
+    ...change,
+    peers: peers
+      .filter(({ remove, publicKey }) => !remove || !kept.has(publicKey))
+      .map((peer) => (peer.endpoint ? { ...peer, ifHandshake: handshakes.get(peer.publicKey) ?? 0 } : peer)),
   }
 }
 

@@ -97,7 +97,7 @@ export class Tunnel {
   /** The endpoint of a source address. Most datagrams come from the same one as the one before. */
   #source(address: Uint8Array): Endpoint {
     if (!this.#lastSource || Buffer.compare(this.#lastSource.socketAddress, address) !== 0)
-      this.#lastSource = { socketAddress: address.slice() }
+      this.#lastSource = { socketAddress: new Uint8Array(address) } // a copy: slice() of a Buffer is a view
     return this.#lastSource
   }
 

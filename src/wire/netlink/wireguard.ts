@@ -43,6 +43,8 @@ export interface WireguardPeerChange {
   remove?: boolean
   presharedKey?: string
   endpoint?: string
+  /** The endpoint is set only while the last handshake was at this time, in seconds since 1970; 0 for none. In user space only. */
+  ifHandshake?: number
   keepalive?: number
   /** The complete list: it replaces the previous one. */
   allowedIPs?: readonly string[]

@@ -28,7 +28,9 @@ function configurePeer(device: Device, change: PeerChange): void {
   const peer = device.addPeer(key)
   if (!peer) return
   if (change.presharedKey !== undefined) peer.presharedKey = bytesOf(change.presharedKey)
-  if (change.endpoint) peer.endpoint = parseEndpoint(change.endpoint)
+  const expected = change.ifHandshake ?? peer.lastHandshake / 1000
+  const endpoint = change.endpoint ? parseEndpoint(change.endpoint) : undefined
+  if (endpoint && Math.round(expected * 1000) === peer.lastHandshake) device.movePeer(peer, endpoint)
   if (change.replaceIPs || change.addedIPs.length > 0) allow(device, peer, change)
   if (change.keepalive !== undefined) peer.setKeepalive(change.keepalive * 1000)
   if (peer.staged.length > 0) device.flush(peer)

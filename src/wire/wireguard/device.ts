@@ -93,6 +93,15 @@ export class Device {
     this.routesChanged()
   }
 
+  /** Sets where a peer is expected. Without a session, the handshake that waits for an answer from elsewhere is given up for one there. */
+  movePeer(peer: Peer, endpoint: Endpoint): void {
+    const moved = !peer.endpoint || Buffer.compare(peer.endpoint.socketAddress, endpoint.socketAddress) !== 0
+    peer.endpoint = endpoint
+    if (!moved || peer.current?.usable(this.#tools.now())) return
+    peer.forgetAttempts()
+    if (peer.persistentKeepalive > 0 || peer.staged.length > 0) this.#initiate(peer, false)
+  }
+
   /** Builds the table of prefixes again, after those of a peer have changed. */
   routesChanged(): void {
     this.#routes.clear()
@@ -110,7 +119,7 @@ export class Device {
     if (!peer) return false
     if (peer.current?.usable(this.#tools.now()) && peer.endpoint) this.#seal(peer, peer.current, buffer, at, length)
     else {
-      peer.stage(buffer.slice(at, at + length))
+      peer.stage(new Uint8Array(buffer.subarray(at, at + length))) // a copy: slice() of a Buffer is a view
       this.#initiate(peer, false)
     }
     return true

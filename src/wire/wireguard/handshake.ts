@@ -68,7 +68,7 @@ export function receiveInitiation(
   message: Uint8Array,
   known: (publicKey: Uint8Array) => boolean,
 ): ReceivedInitiation | undefined {
-  const ephemeral = message.slice(initiationAt.ephemeral, initiationAt.static)
+  const ephemeral = new Uint8Array(message.subarray(initiationAt.ephemeral, initiationAt.static))
   let digest = hash(hash(initialHash, own.publicKey), ephemeral)
   let [chain] = kdf(1, initialChainingKey, ephemeral) as [Uint8Array]
   const unmix = (secret: Uint8Array | undefined, from: number, to: number) => {
@@ -110,7 +110,7 @@ export function respond(
 
 /** Reads the response to an initiation, after its mac1 was checked. Undefined when it is not authentic. */
 export function receiveResponse(own: X25519Key, state: Initiation, peer: Identity, message: Uint8Array): TransportKeys | undefined {
-  const ephemeral = message.slice(responseAt.ephemeral, responseAt.empty)
+  const ephemeral = new Uint8Array(message.subarray(responseAt.ephemeral, responseAt.empty))
   const first = secretOf(state.ephemeral, ephemeral)
   const second = secretOf(own, ephemeral)
   if (!first || !second) return undefined

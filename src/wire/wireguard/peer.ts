@@ -82,6 +82,11 @@ export class Peer implements Identity {
     return true
   }
 
+  /** Lets the next initiation be sent at once. */
+  forgetAttempts(): void {
+    this.#lastSent = Number.NEGATIVE_INFINITY
+  }
+
   /** Whether an authentic initiation is new, and not one of too many. */
   acceptsInitiation(timestamp: Uint8Array, now: number): boolean {
     if (Buffer.compare(timestamp, this.#lastTimestamp) <= 0 || now - this.#lastAnswered < minInitiationInterval) return false
@@ -236,7 +241,7 @@ export class Peer implements Identity {
       return
     }
     this.#attempts++
-    this.#lastSent = Number.NEGATIVE_INFINITY
+    this.forgetAttempts()
     this.#actions.initiate(this, true)
   }
 }

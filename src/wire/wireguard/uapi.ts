@@ -1,4 +1,4 @@
-/** The configuration protocol of WireGuard in user space (https://www.wireguard.com/xplatform/): lines of key=value, ended by an empty line. */
+/** The configuration protocol of WireGuard in user space (https://www.wireguard.com/xplatform/): lines of key=value, ended by an empty line. `if_handshake_time_msec` is ours. */
 import { DecodeError } from '../decode-error.ts'
 import { parseIpPort } from '../host-port.ts'
 import { formatIp } from '../ip.ts'
@@ -21,11 +21,12 @@ export function writeSet({ privateKey, listenPort, firewallMark, peers }: Omit<W
   if (privateKey !== undefined) lines.push(`private_key=${hex(privateKey)}`)
   if (listenPort !== undefined) lines.push(`listen_port=${listenPort}`)
   if (firewallMark !== undefined) lines.push(`fwmark=${firewallMark}`)
-  for (const { publicKey, remove, presharedKey, endpoint, keepalive, allowedIPs } of peers ?? []) {
+  for (const { publicKey, remove, presharedKey, endpoint, ifHandshake, keepalive, allowedIPs } of peers ?? []) {
     lines.push(`public_key=${hex(publicKey)}`)
     if (remove) lines.push('remove=true')
     if (presharedKey !== undefined) lines.push(`preshared_key=${hex(presharedKey).padEnd(2 * x25519Length, '0')}`)
     if (endpoint) lines.push(`endpoint=${endpoint}`)
+    if (ifHandshake !== undefined) lines.push(`if_handshake_time_msec=${Math.round(ifHandshake * 1000)}`)
     if (keepalive !== undefined) lines.push(`persistent_keepalive_interval=${keepalive}`)
     if (allowedIPs) lines.push('replace_allowed_ips=true', ...allowedIPs.map((prefix) => `allowed_ip=${prefix}`))
   }
@@ -68,6 +69,7 @@ function setOfPeer(peer: PeerChange, key: string, value: string, fault: Fault): 
     if (!parseIpPort(value)) throw fault('expected an IP address and a port')
     peer.endpoint = value
   } else if (key === 'persistent_keepalive_interval') peer.keepalive = numberOf(value, 0xffff, fault)
+  else if (key === 'if_handshake_time_msec') peer.ifHandshake = numberOf(value, Number.MAX_SAFE_INTEGER, fault) / 1000
   else if (key === 'replace_allowed_ips') {
     peer.replaceIPs = trueOf(value, fault)
     peer.addedIPs = []
@@ -83,7 +85,7 @@ function keyOf(value: string, fault: Fault): Uint8Array {
 }
 
 function numberOf(value: string, max: number, fault: Fault): number {
-  const number = /^(0x[0-9a-f]{1,8}|\d{1,10})$/i.test(value) ? Number(value) : Number.NaN
+  const number = /^(0x[0-9a-f]{1,8}|\d{1,16})$/i.test(value) ? Number(value) : Number.NaN
   if (!(number <= max)) throw fault(`expected a number of at most ${max}`)
   return number
 }
@@ -105,7 +107,7 @@ export function writeGet(device: Omit<WireguardDevice, 'index' | 'publicKey'>): 
     if (peer.endpoint) lines.push(`endpoint=${peer.endpoint}`)
     const seconds = Math.floor(peer.lastHandshake)
     lines.push(`last_handshake_time_sec=${seconds}`)
-    lines.push(`last_handshake_time_nsec=${Math.floor((peer.lastHandshake - seconds) * 1e3) * 1e6}`)
+    lines.push(`last_handshake_time_nsec=${Math.min(999, Math.round((peer.lastHandshake - seconds) * 1e3)) * 1e6}`)
     lines.push(`tx_bytes=${peer.sentBytes}`, `rx_bytes=${peer.receivedBytes}`)
     lines.push(`persistent_keepalive_interval=${peer.keepalive}`, ...peer.allowedIPs.map((prefix) => `allowed_ip=${prefix}`))
   }

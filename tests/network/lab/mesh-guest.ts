@@ -3,41 +3,23 @@
  * address translation of its own, each with a pod; between them lies what stands for the outside, with a discovery
  * server. Each node is a process of its own with the controllers of the mesh. Each check is a line on the console.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createLogger, silent } from '../../../src/cosi/log.ts'
-import { Runtime } from '../../../src/cosi/runtime.ts'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { silent } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import * as files from '../../../src/linux/fs/files.ts'
 import { createNetns, inNetns } from '../../../src/linux/net/netns.ts'
-import { filterTable, watchFilterTable } from '../../../src/linux/net/nftables.ts'
+import { filterTable } from '../../../src/linux/net/nftables.ts'
 import * as packet from '../../../src/linux/net/packet.ts'
 import * as net from '../../../src/linux/net/rtnetlink.ts'
 import * as wireguard from '../../../src/linux/net/wireguard.ts'
 import { reboot } from '../../../src/linux/system/reboot.ts'
-import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
-import { configLocalAffiliate, mergeAffiliates } from '../../../src/os/cluster/controllers/affiliate.ts'
-import { configDiscovery } from '../../../src/os/cluster/controllers/config.ts'
-import { discoverByService } from '../../../src/os/cluster/controllers/discovery-service.ts'
-import { configIdentity } from '../../../src/os/cluster/controllers/identity.ts'
-import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { MachineType } from '../../../src/os/config/resources/machine-type.ts'
-import { NodeStatus } from '../../../src/os/k8s/resources/node.ts'
-import { Nodename } from '../../../src/os/k8s/resources/nodename.ts'
 import type { Kernel } from '../../../src/os/kernel.ts'
-import { kubespan } from '../../../src/os/kubespan/kubespan.ts'
-import { configAddressOrder, observeNodeAddresses } from '../../../src/os/network/controllers/address/node-address.ts'
-import { applyFirewall } from '../../../src/os/network/controllers/firewall.ts'
-import { observeHardwareAddress } from '../../../src/os/network/controllers/link/hardware-address.ts'
 import { tableName } from '../../../src/os/network/firewall/nft-script.ts'
-import { HostnameStatus } from '../../../src/os/network/resources/hostname.ts'
-import { NodeAddressFilter } from '../../../src/os/network/resources/node-address.ts'
-import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
 import { discoveryMethods } from '../../../src/programs/discovery/methods.ts'
 import { Registry } from '../../../src/programs/discovery/registry.ts'
-import { connect } from '../../../src/rpc/client/channel.ts'
 import { servePlain } from '../../../src/rpc/server/server.ts'
-import { addressing, ruling } from './controllers.ts'
 import { loadGuestModules } from './guest-modules.ts'
+import { nft, startMeshNode } from './mesh-node.ts'
 
 /** The two sites: networks that know nothing of each other, and the address each is seen at. */
 const sites = {
@@ -51,69 +33,14 @@ const say = (line: string) => console.log(`GUEST ${line}`)
 const uptime = () => readFileSync('/proc/uptime', 'utf8').split(' ')[0]
 const space = (name: string) => `/run/net-${name}`
 
-async function nft(script: string): Promise<void> {
-  const child = Bun.spawn(['/usr/sbin/nft', '-f', '-'], { stdin: Buffer.from(script), stdout: 'pipe', stderr: 'pipe' })
-  const [output, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
-  if (code !== 0) throw new Error(`nft: ${output.trim().split('\n')[0]}`)
-}
-
 /** One node, alone with its namespace. */
 async function node(site: Site): Promise<never> {
   const { lan, pods } = sites[site]
-  const state = (path: string) => `/state-${site}${path}`
-  mkdirSync(state('/system/state'), { recursive: true })
-  const own = {
-    ...files,
-    readTextIfThere: (path: string) => files.readTextIfThere(path.startsWith('/system/') ? state(path) : path),
-    writeAtomic: (path: string, ...rest: [string, object?]) => files.writeAtomic(state(path), ...rest),
-  }
-  const kernel = { mode: 'metal', files: own, net, packet, wireguard } as unknown as Kernel
-  const store = new Store()
-  const log = createLogger(({ level, message, fields }) => say(`log ${uptime()} ${site} ${level} ${message} ${JSON.stringify(fields)}`))
-  const os = new Runtime(store, { log })
-  os.register(
-    ...addressing(kernel),
-    ...ruling(kernel),
-    observeHardwareAddress,
-    configAddressOrder,
-    observeNodeAddresses,
-    applyFirewall({ run: nft, look: () => filterTable(tableName), watch: (signal) => watchFilterTable(tableName, { signal }) }),
-    configIdentity(kernel),
-    configDiscovery,
-    configLocalAffiliate({ version: { name: 'Ichor', tag: 'v1', sha: '', built: '', arch: 'amd64' } }),
-    discoverByService(({ serviceEndpoint }) => connect({ address: serviceEndpoint })),
-    mergeAffiliates,
-    ...kubespan.parts!({ kernel } as never).controllers!,
+  const kernel = { mode: 'metal', files, net, packet, wireguard } as unknown as Kernel
+  const own = { name: `node-${site}`, address: `${lan}.10/24`, gateway: `${lan}.1`, pods: `${pods}.0/24`, state: `/state-${site}` }
+  startMeshNode(kernel, { ...own, discovery: 'http://198.51.100.1:3000/' }, ({ level, message, fields }) =>
+    say(`log ${uptime()} ${site} ${level} ${message} ${JSON.stringify(fields)}`),
   )
-  store.put(DevicesStatus, 'devices', { ready: true })
-  store.put(VolumeStatus, 'STATE', { phase: 'missing', type: 'partition' }) // the folder of this node stands for it
-  store.put(HostnameStatus, 'hostname', { hostname: `node-${site}`, domainname: '' })
-  store.put(Nodename, 'nodename', { nodename: `node-${site}`, hostnameVersion: '1', skipNodeRegistration: false })
-  store.put(NodeAddressFilter, 'no-k8s', { includeSubnets: [], excludeSubnets: ['10.244.0.0/16'] })
-  store.put(MachineType, 'machine-type', 'worker')
-  const status = { nodename: `node-${site}`, nodeReady: true, unschedulable: false, labels: {}, annotations: {} }
-  store.put(NodeStatus, `node-${site}`, { ...status, podCIDRs: [`${pods}.0/24`] })
-  const secret = Buffer.alloc(32, 5).toString('base64')
-  store.put(
-    MachineConfig,
-    'v1alpha1',
-    `version: v1alpha1
-machine:
-  type: worker
-  network: {interfaces: [{interface: eth0, addresses: [${lan}.10/24], routes: [{network: 0.0.0.0/0, gateway: ${lan}.1}]}]}
-cluster:
-  id: mesh
-  secret: ${secret}
-  discovery: {enabled: true, registries: {service: {endpoint: "http://198.51.100.1:3000/"}}}
----
-apiVersion: v1alpha1
-kind: KubeSpanConfig
-enabled: true
-advertiseKubernetesNetworks: true
-harvestExtraEndpoints: true
-`,
-  )
-  os.start()
   return new Promise<never>(() => {})
 }
 

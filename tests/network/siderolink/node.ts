@@ -7,10 +7,8 @@ import { join } from 'node:path'
 import { createLogger } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
-import * as wireguard from '../../../src/linux/net/wireguard.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
 import { SystemInformation } from '../../../src/os/hardware/resources/system-information.ts'
-import type { Kernel } from '../../../src/os/kernel.ts'
 import { applyAddresses, mergeAddresses } from '../../../src/os/network/controllers/address/address.ts'
 import { configAddressOrder, observeNodeAddresses } from '../../../src/os/network/controllers/address/node-address.ts'
 import { applyLinks, mergeLinks } from '../../../src/os/network/controllers/link/link.ts'
@@ -26,28 +24,14 @@ import { SiderolinkStatus } from '../../../src/os/siderolink/resources/siderolin
 import { siderolink } from '../../../src/os/siderolink/siderolink.ts'
 import { Gateway } from '../../../src/programs/apid/gateway.ts'
 import { identityOf } from '../../../src/programs/apid/identity.ts'
-import { kernelOf } from '../../../src/programs/init/kernel.ts'
-import { withUserWireguard } from '../../../src/programs/init/user-wireguard.ts'
 import { readers, unary } from '../../../src/rpc/server/method.ts'
 import { serveUnix } from '../../../src/rpc/server/server.ts'
-import { type Child, type Spawn, spawn } from '../../../src/supervise/spawn.ts'
 import { authority, identityOf as certifiedOf } from '../../programs/apid/nodes.ts'
+import { hostKernel } from '../lab/host-kernel.ts'
 
 const [url = '', uuid = '', folder = ''] = process.argv.slice(2)
-const main = join(import.meta.dir, '../../../src/main.ts')
 const log = createLogger((entry) => console.error(JSON.stringify(entry)))
-const children: Child[] = []
-const spawnOurs: Spawn = ({ argv: [, ...args], ...command }) => {
-  const child = spawn({ ...command, argv: [process.execPath, main, 'wireguard', ...args] })
-  children.push(child)
-  return child
-}
-process.on('SIGTERM', () => {
-  for (const child of children) child.kill('SIGKILL')
-  process.exit(0)
-})
-const own = kernelOf('container')
-const kernel: Kernel = withUserWireguard({ ...own, wireguard }, spawnOurs, () => log, folder)
+const kernel = hostKernel(folder, log)
 const store = new Store()
 const os = new Runtime(store, { log })
 const outbound = { target: (address: string) => ({ address }) }

@@ -117,6 +117,16 @@ describe('a handshake', () => {
     expect(stateOf(one)?.lastHandshake).toBeGreaterThan(0)
   })
 
+  test('keeps the packet that started it, whatever becomes of its buffer', () => {
+    const { one, other, carry } = network()
+    const buffer = Buffer.alloc(headroom + ping.length + tailroom)
+    buffer.set(ping, headroom)
+    one.device.packet(buffer, headroom, ping.length)
+    buffer.fill(0)
+    carry()
+    expect(other.delivered).toEqual([ping])
+  })
+
   test('needs the same preshared key on both sides', () => {
     const { one, other, carry, add } = network()
     add(one, other, '10.0.0.2/32', { presharedKey: newPrivateKey() })
@@ -237,6 +247,27 @@ describe('a session', () => {
     expect(stateOf(other)?.endpoint).toBe('198.51.100.4:7')
     send(other, pong)
     expect(other.sent.map(({ to }) => formatEndpoint(to))).toEqual(['198.51.100.4:7'])
+  })
+
+  test('without a session is tried at another endpoint at once', () => {
+    const { one, other, add } = network()
+    add(one, other, '10.0.0.2/32', { keepalive: 25 })
+    add(one, other, '10.0.0.2/32', { keepalive: 25, endpoint: '198.51.100.4:7' })
+    add(one, other, '10.0.0.2/32', { keepalive: 25, endpoint: '198.51.100.4:7' })
+    expect(one.sent.map(({ bytes, to }) => [bytes[0], formatEndpoint(to)])).toEqual([
+      [1, '192.0.2.2:51820'],
+      [1, '198.51.100.4:7'],
+    ])
+  })
+
+  test('is not moved by who does not know of its last handshake', () => {
+    const { one, other, carry, add } = network()
+    add(one, other, '10.0.0.2/32', { keepalive: 25 })
+    carry()
+    add(one, other, '10.0.0.2/32', { keepalive: 24, endpoint: '198.51.100.4:7', ifHandshake: 0 })
+    expect(stateOf(one)).toMatchObject({ endpoint: '192.0.2.2:51820', keepalive: 24 })
+    add(one, other, '10.0.0.2/32', { endpoint: '198.51.100.4:7', ifHandshake: stateOf(one)?.lastHandshake })
+    expect(stateOf(one)?.endpoint).toBe('198.51.100.4:7')
   })
 
   test('answers data with a keepalive after 10 seconds of silence', () => {

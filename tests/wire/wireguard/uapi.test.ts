@@ -24,13 +24,15 @@ test('a change is read as it was written', () => {
     firewallMark: 0x20,
     peers: [{ ...rest, replaceIPs: true, addedIPs: allowedIPs }],
   })
+  const moved = { publicKey: peer.publicKey, endpoint: '192.0.2.1:1', ifHandshake: 1_700_000_000.121 }
+  expect(readSet(lines(writeSet({ peers: [moved] })))).toEqual({ peers: [{ ...moved, addedIPs: [] }] })
   expect(readSet(lines(writeSet({ peers: [{ publicKey: peer.publicKey, remove: true, presharedKey: '' }] })))).toEqual({
     peers: [{ publicKey: peer.publicKey, remove: true, presharedKey: '', addedIPs: [] }],
   })
 })
 
 test('a report is read as it was written', () => {
-  const state = { ...peer, lastHandshake: 1_700_000_000.25, receivedBytes: 1, sentBytes: 2 }
+  const state = { ...peer, lastHandshake: 1_700_000_000.121, receivedBytes: 1, sentBytes: 2 }
   const device = { privateKey: key, listenPort: 1, firewallMark: 2, peers: [state, { ...state, presharedKey: '', endpoint: '' }] }
   const text = writeGet(device)
   expect(text.endsWith('\nerrno=0\n\n')).toBe(true)
