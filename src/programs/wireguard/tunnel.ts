@@ -7,6 +7,8 @@ import { type Polled, poll, readable, readInto, writeFrom } from '../../linux/po
 import { failedWith } from '../../wire/errno.ts'
 import { configure, report } from '../../wire/wireguard/configure.ts'
 import { Device, headroom, tailroom } from '../../wire/wireguard/device.ts'
+import { tagLength } from '../../wire/wireguard/message.ts'
+import { paddedLength } from '../../wire/wireguard/packet.ts'
 import type { Endpoint } from '../../wire/wireguard/peer.ts'
 import { family } from '../../wire/wireguard/socket-address.ts'
 import { type DeviceChange, writeGet } from '../../wire/wireguard/uapi.ts'
@@ -73,11 +75,11 @@ export class Tunnel {
     const received = this.#ports.inet.receive(receive) + (this.#ports.inet6?.receive(receive) ?? 0)
     this.#flush() // answers lie in the buffers of datagrams
     let read = 0
-    for (; read < burst; read++) {
-      const at = read * slotSize + headroom
+    for (let at = headroom; read < burst; read++) {
       const length = readInto(this.#tun.fd, this.#slots, at, maxPacket)
       if (length === undefined) break
       this.#device.packet(this.#slots, at, length)
+      at += headroom + paddedLength(length, this.#device.mtu) + tagLength
     }
     this.#flush()
     return received + read

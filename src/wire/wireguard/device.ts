@@ -5,7 +5,7 @@ import { CookieChecker } from './cookie.ts'
 import { sameBytes } from './crypto.ts'
 import { initiate, receiveInitiation, receiveResponse, respond } from './handshake.ts'
 import { cookieReplyAt, initiationAt, messageLength, messageType, readU32, responseAt, tagLength, transportAt, typeOf } from './message.ts'
-import { ipPacketLength, sourceAt } from './packet.ts'
+import { ipPacketLength, paddedLength, sourceAt } from './packet.ts'
 import { type Endpoint, Peer } from './peer.ts'
 import type { MakeCipher, Session } from './session.ts'
 
@@ -46,6 +46,8 @@ export class Device {
   #handshakes = 0
   #second = 0
   #lastTimestamp = 0n
+  /** The MTU of the link, 0 while it is not known. */
+  mtu = 0
 
   readonly #outlets: Outlets
   readonly #tools: Tools
@@ -166,7 +168,7 @@ export class Device {
 
   #seal(peer: Peer, session: Session, buffer: Uint8Array, at: number, length: number): void {
     const now = this.#tools.now()
-    const padded = (length + 15) & ~15
+    const padded = paddedLength(length, this.mtu)
     buffer.fill(0, at + length, at + padded)
     const size = session.seal(buffer, at - headroom, padded)
     peer.sentBytes += size

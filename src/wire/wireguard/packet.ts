@@ -25,3 +25,9 @@ export function ipPacketLength(buffer: Uint8Array, at: number, length: number): 
   }
   return undefined
 }
+
+/** The length of a packet with its padding: a multiple of 16 bytes (WireGuard, section 5.4.6), but not above the MTU unless that is 0. */
+export function paddedLength(length: number, mtu: number): number {
+  const padded = (length + 15) & ~15
+  return mtu > 0 && padded > mtu ? Math.max(length, mtu) : padded
+}
