@@ -1,11 +1,14 @@
 /** Waits for descriptors without an event loop: for programs that do nothing but move packets. */
-import { failedWith } from '../wire/errno.ts'
-import { check, libc } from './libc.ts'
+import { type Pointer, ptr } from 'bun:ffi'
+import { errnoName } from '../wire/errno.ts'
+import { errno, libc } from './libc.ts'
+import { SystemError } from './system-error.ts'
 
 const c = libc({
   poll: { args: ['ptr', 'u64', 'i32'], returns: 'i32' },
   read: { args: ['i32', 'ptr', 'u64'], returns: 'i64' },
   write: { args: ['i32', 'ptr', 'u64'], returns: 'i64' },
+  writev: { args: ['i32', 'ptr', 'i32'], returns: 'i64' },
 })
 
 /** Events (poll(2)): POLLIN and POLLOUT. */
@@ -26,25 +29,63 @@ export function poll(descriptors: readonly Polled[], timeout: number): void {
     list[index * 2] = fd
     list[index * 2 + 1] = events
   }
-  const ready = unlessWaiting(() => check('poll', c().poll(list, descriptors.length, timeout))) ?? 0
+  const ready = unlessWaiting('poll', c().poll(list, descriptors.length, timeout)) ?? 0
   for (const [index, descriptor] of descriptors.entries()) descriptor.happened = ready > 0 ? (list[index * 2 + 1] ?? 0) >>> 16 : 0
 }
 
 /** Reads into a buffer at an offset; undefined when there is nothing to read. Throws SystemError. */
 export function readInto(fd: number, buffer: Uint8Array, at: number, length: number): number | undefined {
-  return unlessWaiting(() => check('read', c().read(fd, buffer.subarray(at), length)))
+  return unlessWaiting('read', c().read(fd, ptr(buffer, at), length))
 }
 
 /** Writes bytes; returns how many, undefined when the descriptor takes none now. Throws SystemError. */
 export function writeFrom(fd: number, bytes: Uint8Array): number | undefined {
-  return unlessWaiting(() => check('write', c().write(fd, bytes, bytes.length)))
+  return unlessWaiting('write', c().write(fd, bytes, bytes.length))
 }
 
-function unlessWaiting(call: () => number): number | undefined {
-  try {
-    return call()
-  } catch (error) {
-    if (failedWith(error, 'EAGAIN', 'EINTR')) return undefined
-    throw error
+/** Bytes in pieces, for one write (struct iovec). Emptied by `clear`. */
+export class Vectors {
+  readonly #words: Uint32Array
+  readonly #base: Pointer
+  /** Buffers of the pieces, which must stay reachable; most pieces are in the buffer of the one before. */
+  readonly #kept: Uint8Array[] = []
+  #address = 0
+  #count = 0
+
+  /** Makes room for a number of pieces, at most 1024 (IOV_MAX). */
+  constructor(size: number) {
+    this.#words = new Uint32Array(size * 4)
+    this.#base = ptr(this.#words)
   }
+
+  /** Appends a piece. */
+  add(buffer: Uint8Array, at: number, length: number): void {
+    if (buffer !== this.#kept.at(-1)) {
+      this.#kept.push(buffer)
+      this.#address = ptr(buffer)
+    }
+    const address = this.#address + at
+    this.#words[this.#count * 4] = address >>> 0
+    this.#words[this.#count * 4 + 1] = Math.floor(address / 2 ** 32)
+    this.#words[this.#count * 4 + 2] = length
+    this.#count++
+  }
+
+  clear(): void {
+    this.#count = 0
+    this.#kept.length = 0
+  }
+
+  /** Writes the pieces; returns how many bytes, undefined when the descriptor takes none now. Throws SystemError. */
+  write(fd: number): number | undefined {
+    return unlessWaiting('writev', c().writev(fd, this.#base, this.#count))
+  }
+}
+
+/** No error is made when there is nothing to do, as that is as frequent as packets. */
+function unlessWaiting(call: string, result: number | bigint): number | undefined {
+  if (result >= 0) return Number(result)
+  const reason = errno()
+  if (['EAGAIN', 'EINTR'].includes(errnoName(reason))) return undefined
+  throw new SystemError(call, reason)
 }

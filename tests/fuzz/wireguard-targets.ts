@@ -2,6 +2,10 @@
 import { readAdmission } from '../../src/os/siderolink/provision.ts'
 import { decode, encode } from '../../src/rpc/codec.ts'
 import { methodShape } from '../../src/rpc/schema.ts'
+import { WordSums } from '../../src/wire/packet/checksum.ts'
+import { PacketMerger } from '../../src/wire/packet/merge.ts'
+import { splitPacket } from '../../src/wire/packet/split.ts'
+import { readVirtioHeader, segmentation, virtioHeaderLength, writeVirtioHeader } from '../../src/wire/packet/virtio-header.ts'
 import { configure } from '../../src/wire/wireguard/configure.ts'
 import { Device, headroom, tailroom } from '../../src/wire/wireguard/device.ts'
 import { newPrivateKey, publicKeyOf } from '../../src/wire/wireguard/keys.ts'
@@ -37,6 +41,43 @@ const admission = {
   serverAddress: 'fdae::3:0:0:0:1',
   grpcPeerAddrPort: '[fdae::4:0:0:0:2]:50888',
 }
+/** An IPv4 packet with 4 bytes over TCP, and its repetition with the next sequence number; checksums are right. */
+const segment = (sequence: number, checksum: number) =>
+  Buffer.from(
+    [0x45, 0, 0, 44, 0, 0, 0x40, 0, 64, 6, 0x26, 0xca, 10, 0, 0, 1, 10, 0, 0, 2].concat([
+      0,
+      1,
+      0,
+      2,
+      0,
+      0,
+      0,
+      sequence,
+      0,
+      0,
+      0,
+      0,
+      0x50,
+      0x10,
+      0,
+      0,
+      checksum >> 8,
+      checksum & 255,
+      0,
+      0,
+      1,
+      2,
+      3,
+      4,
+    ]),
+  )
+const large = { partialChecksum: true, headerLength: 40, segment: 1, checksumStart: 20, checksumOffset: 16 }
+function fromLink(packet: Uint8Array, kind: number): Uint8Array {
+  const header = new Uint8Array(virtioHeaderLength)
+  writeVirtioHeader(header, { ...large, segmentation: kind })
+  return Buffer.concat([header, packet])
+}
+const sums = new WordSums()
 const ascii = (input: Uint8Array) => Buffer.from(input).toString('latin1')
 
 /** Parsers by name. */
@@ -57,6 +98,34 @@ export const wireguardTargets: Record<string, Target> = {
     run(input) {
       one.device.packet(Buffer.concat([new Uint8Array(headroom), input, new Uint8Array(tailroom)]), headroom, input.length)
       sent.length = 0
+    },
+  },
+  'packets of peers that are merged': {
+    seeds: [Buffer.concat([segment(0, 0x97c5), segment(4, 0x97c1)]), Buffer.concat([segment(0, 0), new Uint8Array(44)])],
+    answers: [],
+    run(input) {
+      const merger = new PacketMerger()
+      const size = Math.max(1, input.length >> 1)
+      const buffer = Buffer.from(input)
+      let [given, taken] = [0, 0]
+      for (let at = 0; at < buffer.length; at += size, given++) merger.add(buffer, at, Math.min(size, buffer.length - at))
+      merger.flush(({ pieces }) => {
+        taken += pieces.length
+      })
+      if (given !== taken) throw new Error(`${taken} of ${given} packets`)
+    },
+  },
+  'packets of links that are split': {
+    seeds: Object.values(segmentation).map((kind) => fromLink(segment(0, 0), kind)),
+    answers: [],
+    run(input) {
+      readVirtioHeader(input, 0)
+      const buffer = new Uint8Array(input.length * 2 + 64)
+      buffer.set(input)
+      const take = (at: number, length: number) => {
+        if (length < 0 || at + length > buffer.length) throw new Error(`${length} bytes at ${at}`)
+      }
+      splitPacket(buffer, 0, input.length, sums, { place: () => input.length, take })
     },
   },
   'changes of WireGuard': {

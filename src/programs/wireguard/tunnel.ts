@@ -1,10 +1,10 @@
 /** The sockets around a WireGuard device: a TUN link, a UDP port of both families, and the loop that moves packets between them. */
 import { PacketCipher } from '../../linux/chacha.ts'
 import { DatagramPort } from '../../linux/net/datagrams.ts'
-import { openTun } from '../../linux/net/tap.ts'
 import { listenUnix } from '../../linux/net/unix-listener.ts'
-import { type Polled, poll, readable, readInto, writeFrom } from '../../linux/poll.ts'
+import { type Polled, poll, readable } from '../../linux/poll.ts'
 import { failedWith } from '../../wire/errno.ts'
+import type { Outgoing } from '../../wire/packet/split.ts'
 import { configure, report } from '../../wire/wireguard/configure.ts'
 import { Device, headroom, tailroom } from '../../wire/wireguard/device.ts'
 import { tagLength } from '../../wire/wireguard/message.ts'
@@ -13,20 +13,26 @@ import type { Endpoint } from '../../wire/wireguard/peer.ts'
 import { family } from '../../wire/wireguard/socket-address.ts'
 import { type DeviceChange, writeGet } from '../../wire/wireguard/uapi.ts'
 import { ControlSocket } from './control.ts'
+import { readSize, TunnelLink } from './link.ts'
 
-/** Packets that are read before what was queued is sent. */
+/** Reads of the link before what was queued is sent. */
 const burst = 64
-const maxPacket = 65_535
-const slotSize = headroom + maxPacket + tailroom + 1
+/** Bytes of packets that are queued at a time: little enough for the processor's caches. */
+const queueSize = 512 * 1024
+/** Milliseconds between two looks at the link's MTU. */
+const mtuInterval = 1000
 /** Rounds of packets between two looks at configuration and timers. */
 const roundsPerPoll = 16
 
 /** A tunnel that runs until its link is removed. */
 export class Tunnel {
-  readonly #tun: Polled
+  readonly #link: TunnelLink
   readonly #control: ControlSocket
   readonly #device: Device
-  readonly #slots = Buffer.alloc(burst * slotSize)
+  /** Room for one read, and behind it for packets that are queued, one behind the other. */
+  readonly #buffer = new Uint8Array(readSize + queueSize)
+  #end = readSize
+  #nextMtu = 0
   #lastSource: Endpoint | undefined
   #ports: { inet: DatagramPort; inet6: DatagramPort | undefined }
   #privateKey = ''
@@ -34,13 +40,13 @@ export class Tunnel {
 
   /** Creates the link and listens for its configuration at a path. Throws SystemError. */
   constructor(name: string, controlPath: string) {
-    this.#tun = waitsToRead(openTun(name))
+    this.#link = new TunnelLink(name)
     this.#ports = openPorts(0)
     this.#device = new Device(
       {
         send: (buffer, at, length, { socketAddress }) =>
           (socketAddress[0] === family.inet ? this.#ports.inet : this.#ports.inet6)?.queue(buffer, at, length, socketAddress),
-        deliver: (packet) => this.#deliver(packet),
+        deliver: (packet) => this.#link.deliver(packet, 0, packet.length),
       },
       {
         now: () => performance.now(),
@@ -59,7 +65,8 @@ export class Tunnel {
         const timeout = this.#timeout()
         const { inet, inet6 } = this.#ports
         const ports = [inet, ...(inet6 ? [inet6] : [])].map(({ fd }) => waitsToRead(fd))
-        poll([this.#tun, ...ports, ...this.#control.polled], timeout)
+        this.#lookAtMtu()
+        poll([this.#link.polled, ...ports, ...this.#control.polled], timeout)
         for (let round = 0; round < roundsPerPoll && this.#round() > 0; round++);
         this.#control.serve()
         this.#flush()
@@ -69,25 +76,42 @@ export class Tunnel {
     }
   }
 
-  /** Moves what waits; returns the number of packets. */
+  #lookAtMtu(): void {
+    const now = performance.now()
+    if (now < this.#nextMtu) return
+    this.#nextMtu = now + mtuInterval
+    this.#device.mtu = this.#link.mtu(this.#ports.inet.fd)
+  }
+
+  /** Moves what waits; returns 0 when nothing did. */
   #round(): number {
     const receive = (datagram: Uint8Array, from: Uint8Array) => this.#device.datagram(datagram, this.#source(from))
-    const received = this.#ports.inet.receive(receive) + (this.#ports.inet6?.receive(receive) ?? 0)
-    this.#flush() // answers lie in the buffers of datagrams
-    let read = 0
-    for (let at = headroom; read < burst; read++) {
-      const length = readInto(this.#tun.fd, this.#slots, at, maxPacket)
-      if (length === undefined) break
-      this.#device.packet(this.#slots, at, length)
-      at += headroom + paddedLength(length, this.#device.mtu) + tagLength
+    let moved = 0
+    for (const port of [this.#ports.inet, this.#ports.inet6]) {
+      moved += port?.receive(receive) ?? 0
+      this.#link.flush() // packets lie in the buffers of datagrams, and so do answers
+      this.#flush()
     }
+    for (let read = 0; read < burst && this.#link.read(this.#buffer, this.#outgoing); read++) moved++
     this.#flush()
-    return received + read
+    return moved
+  }
+
+  readonly #outgoing: Outgoing = {
+    place: (length) => {
+      if (this.#end + headroom + length + tailroom > this.#buffer.length) this.#flush()
+      return this.#end + headroom
+    },
+    take: (at, length) => {
+      this.#device.packet(this.#buffer, at, length)
+      this.#end = at + paddedLength(length, this.#device.mtu) + tagLength
+    },
   }
 
   #flush(): void {
     this.#ports.inet.flush()
     this.#ports.inet6?.flush()
+    this.#end = readSize
   }
 
   #timeout(): number {
@@ -101,14 +125,6 @@ export class Tunnel {
     if (!this.#lastSource || Buffer.compare(this.#lastSource.socketAddress, address) !== 0)
       this.#lastSource = { socketAddress: new Uint8Array(address) } // a copy: slice() of a Buffer is a view
     return this.#lastSource
-  }
-
-  #deliver(packet: Uint8Array): void {
-    try {
-      writeFrom(this.#tun.fd, packet)
-    } catch (error) {
-      if (!failedWith(error, 'EIO', 'EINVAL', 'ENOBUFS', 'ENOMEM')) throw error // EIO: the link is down
-    }
   }
 
   #report(): string {
