@@ -41,7 +41,7 @@ describe('the JSON schema', () => {
       .filter(Boolean)
       .map((line) => {
         const [kind = '', , path = '', type = '', values = '', pattern = '', needed = '', , shown = ''] = line.split('\t')
-        return { kind: kind === 'KubeSpanEndpointsConfig' ? 'KubeSpanEndpoints' : kind, path, type, values, pattern, needed, shown }
+        return { kind, path, type, values, pattern, needed, shown }
       })
 
   /** Follows a path of the table: the parent and the schema at it. */

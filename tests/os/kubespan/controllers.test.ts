@@ -105,7 +105,7 @@ test('both forms of the configuration are equivalent', async () => {
   store.put(
     MachineConfig,
     'v1alpha1',
-    `${head.replace('{type: worker}', '{type: worker, network: {kubespan: {enabled: true, allowDownPeerBypass: true, mtu: 1380, filters: {endpoints: ["!10.0.0.0/8"]}}}}')}---\napiVersion: v1alpha1\nkind: KubeSpanEndpoints\nextraAnnouncedEndpoints: ["192.0.2.1:51820"]\n`,
+    `${head.replace('{type: worker}', '{type: worker, network: {kubespan: {enabled: true, allowDownPeerBypass: true, mtu: 1380, filters: {endpoints: ["!10.0.0.0/8"]}}}}')}---\napiVersion: v1alpha1\nkind: KubeSpanEndpointsConfig\nextraAnnouncedEndpoints: ["192.0.2.1:51820"]\n`,
   )
   await os.settled()
   expect(store.get(KubeSpanConfig, 'kubespan')!.spec).toEqual({

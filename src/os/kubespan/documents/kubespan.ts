@@ -43,7 +43,7 @@ export const KubeSpanConfig = defineDocument({
 
 /** Configures additional announced endpoints of this node. */
 export const KubeSpanEndpointsConfig = defineDocument({
-  kind: 'KubeSpanEndpoints',
+  kind: 'KubeSpanEndpointsConfig',
   description: 'Additional endpoints at which this node is reachable, such as port forwardings.',
   schema: section({ extraAnnouncedEndpoints: described(listOf(ipAndPort), 'More addresses and ports at which we can be reached.') }),
 })
