@@ -20,16 +20,19 @@ interface Side {
   readonly key: string
   readonly publicKey: string
   readonly outer: string
+  readonly outer6: string
   readonly inner: string
+  readonly inner6: string
 }
 
-const side = (name: string, outer: string, inner: string): Side => {
+const side = (name: string, host: number): Side => {
   const key = newPrivateKey()
   writeFileSync(join(folder, name), key, { mode: 0o600 })
-  return { netns: spaces.make(name), link: name, key, publicKey: publicKeyOf(key), outer, inner }
+  const addresses = { outer: `10.9.0.${host}`, outer6: `fd09::${host}`, inner: `10.10.0.${host}`, inner6: `fd10::${host}` }
+  return { netns: spaces.make(name), link: name, key, publicKey: publicKeyOf(key), ...addresses }
 }
-const ours = side('wg-ours', '10.9.0.1', '10.10.0.1')
-const theirs = side('wg-theirs', '10.9.0.2', '10.10.0.2')
+const ours = side('wg-ours', 1)
+const theirs = side('wg-theirs', 2)
 const port = 51820
 writeFileSync(join(folder, 'psk'), newPrivateKey(), { mode: 0o600 })
 
@@ -38,14 +41,14 @@ async function configure({ netns, link }: Side, ...args: string[]): Promise<stri
 }
 
 /** Sends bytes over TCP in the tunnel, and the other side sends them back; returns the SHA-256 of what came. */
-async function echo(from: Side, to: Side, bytes: number): Promise<{ sent: string; received: string }> {
-  const serve = `Bun.listen({ hostname: '${to.inner}', port: 7000, socket: { data(s, b) { s.w = Buffer.concat([s.w ?? Buffer.alloc(0), b]); s.w = s.w.subarray(s.write(s.w)) }, drain(s) { s.w = s.w.subarray(s.write(s.w)) } } }); console.log('ready')`
+async function echo(from: Side, to: Side, bytes: number, address = to.inner): Promise<{ sent: string; received: string }> {
+  const serve = `Bun.listen({ hostname: '${address}', port: 7000, socket: { data(s, b) { s.w = Buffer.concat([s.w ?? Buffer.alloc(0), b]); s.w = s.w.subarray(s.write(s.w)) }, drain(s) { s.w = s.w.subarray(s.write(s.w)) } } }); console.log('ready')`
   const server = spawnIn(to.netns, [process.execPath, '-e', serve])
   const reader = server.stdout.getReader()
   await reader.read()
   const send = `const data = crypto.getRandomValues(new Uint8Array(65536)); const all = Buffer.concat(Array(${bytes / 65536}).fill(data));
 const hash = new Bun.CryptoHasher('sha256'); let got = 0, sent = 0
-Bun.connect({ hostname: '${to.inner}', port: 7000, socket: { open(s) { sent = s.write(all) }, drain(s) { sent += s.write(all.subarray(sent)) },
+Bun.connect({ hostname: '${address}', port: 7000, socket: { open(s) { sent = s.write(all) }, drain(s) { sent += s.write(all.subarray(sent)) },
 data(s, b) { hash.update(b); got += b.length; if (got === all.length) { console.log(JSON.stringify({ sent: new Bun.CryptoHasher('sha256').update(all).digest('hex'), received: hash.digest('hex') })); process.exit(0) } } } })`
   const client = spawnIn(from.netns, [process.execPath, '-e', send])
   const text = await new Response(client.stdout).text()
@@ -54,34 +57,77 @@ data(s, b) { hash.update(b); got += b.length; if (got === all.length) { console.
   return JSON.parse(text)
 }
 
+/** Sends datagrams of a length in the tunnel, each when the other side has sent the one before back; returns how many came as they were sent. */
+async function echoDatagrams(from: Side, to: Side, length: number): Promise<number> {
+  const serve = `await Bun.udpSocket({ hostname: '${to.inner}', port: 7001, socket: { data(s, b, port, address) { s.send(b, port, address) } } }); console.log('ready')`
+  const server = spawnIn(to.netns, [process.execPath, '-e', serve])
+  await server.stdout.getReader().read()
+  const send = `const data = crypto.getRandomValues(new Uint8Array(${length})); let good = 0, count = 0
+const socket = await Bun.udpSocket({ connect: { hostname: '${to.inner}', port: 7001 }, socket: { data(s, b) { good += b.equals(data); count++; if (count < 50) s.send(data); else { console.log(good); process.exit(0) } } } })
+socket.send(data); setTimeout(() => { console.log(good); process.exit(0) }, 20000)`
+  const client = spawnIn(from.netns, [process.execPath, '-e', send])
+  const text = await new Response(client.stdout).text()
+  server.kill()
+  await server.exited
+  return Number(text)
+}
+
+const ping = (from: Side, address: string, length: number) =>
+  run(['nsenter', `--net=${from.netns}`, 'ping', '-q', '-c', '3', '-i', '0.2', '-W', '5', '-s', `${length}`, address])
+
+/** Starts a program on each side, with a tunnel between them. */
+async function connect(sides: readonly [Side, Side], argv: readonly (readonly string[])[]): Promise<void> {
+  const [near, far] = [spaces.network(sides[0].netns), spaces.network(sides[1].netns)]
+  near.addVeth({ name: 'eth0', up: true, peer: { name: 'eth0' }, peerNetns: sides[1].netns })
+  far.setLink('eth0', { up: true })
+  for (const [index, one] of sides.entries()) {
+    const other = sides[1 - index] ?? one
+    const network = index === 0 ? near : far
+    for (const address of [`${one.outer}/24`, `${one.outer6}/64`]) network.addAddress({ link: network.link('eth0')?.index ?? 0, address })
+    programs.push(spawnIn(one.netns, [...(argv[index] ?? []), one.link]))
+    await eventually(async () => (await run(['nsenter', `--net=${one.netns}`, wg, 'show', one.link])).code === 0, `wg show ${one.link}`)
+    const peer = ['peer', other.publicKey, 'preshared-key', join(folder, 'psk'), 'endpoint', `${other.outer}:${port}`]
+    const own = ['listen-port', `${port}`, 'private-key', join(folder, one.link)]
+    await configure(one, ...['set', '@', ...own, ...peer, 'allowed-ips', `${other.inner}/32,${other.inner6}/128`])
+    for (const address of [`${one.inner}/24`, `${one.inner6}/64`]) network.addAddress({ link: network.link(one.link)?.index ?? 0, address })
+    network.setLink(one.link, { up: true, mtu: 1420 })
+  }
+}
+
+const ourProgram = [process.execPath, main, 'wireguard']
+
+describe.skipIf(!wg)('with the same implementation', () => {
+  const sides = [side('wg-one', 3), side('wg-other', 4)] as const
+  const [one, other] = sides
+  beforeAll(() => connect(sides, [ourProgram, ourProgram]), 60_000)
+
+  /** Sets the MTU of a link on both sides. */
+  const setMtu = (linkOf: (one: Side) => string, mtu: number) => {
+    for (const each of sides) spaces.network(each.netns).setLink(linkOf(each), { mtu })
+  }
+
+  test.each<[string, (one: Side) => string, number]>([
+    ['the link', ({ link }) => link, 1280],
+    ['the path', () => 'eth0', 1400],
+    ['the link', ({ link }) => link, 9000],
+    ['the path', () => 'eth0', 9100],
+  ])(
+    'the MTU of %s may change',
+    async (_, linkOf, mtu) => {
+      setMtu(linkOf, mtu)
+      for (const address of [other.inner, other.inner6]) {
+        const { sent, received } = await echo(one, other, 2 << 20, address)
+        expect(received).toBe(sent)
+      }
+    },
+    60_000,
+  )
+})
+
 describe.skipIf(!wg || !go)('with another implementation', () => {
   beforeAll(async () => {
     const judge = await builtTool(folder, 'judge', 'tests/interop/wireguard', '.')
-    const near = spaces.network(ours.netns)
-    near.addVeth({ name: 'eth0', up: true, peer: { name: 'eth0' }, peerNetns: theirs.netns })
-    const far = spaces.network(theirs.netns)
-    far.setLink('eth0', { up: true })
-    for (const [network, { outer }] of [
-      [near, ours],
-      [far, theirs],
-    ] as const)
-      network.addAddress({ link: network.link('eth0')?.index ?? 0, address: `${outer}/24` })
-    programs.push(spawnIn(ours.netns, [process.execPath, main, 'wireguard', ours.link]))
-    programs.push(spawnIn(theirs.netns, [judge, theirs.link]))
-    for (const [one, other] of [
-      [ours, theirs],
-      [theirs, ours],
-    ] as const) {
-      await eventually(async () => (await run(['nsenter', `--net=${one.netns}`, wg, 'show', one.link])).code === 0, `wg show ${one.link}`)
-      await configure(
-        one,
-        ...['set', '@', 'listen-port', `${port}`, 'private-key', join(folder, one.link), 'peer', other.publicKey],
-        ...['preshared-key', join(folder, 'psk'), 'endpoint', `${other.outer}:${port}`, 'allowed-ips', `${other.inner}/32`],
-      )
-      const network = spaces.network(one.netns)
-      network.addAddress({ link: network.link(one.link)?.index ?? 0, address: `${one.inner}/24` })
-      network.setLink(one.link, { up: true, mtu: 1420 })
-    }
+    await connect([ours, theirs], [ourProgram, [judge]])
   }, 120_000)
 
   test('wg shows what was set', async () => {
@@ -89,7 +135,7 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
     const [device = '', peer = ''] = dump.trim().split('\n')
     expect(device.split('\t').slice(0, 3)).toEqual([ours.key, ours.publicKey, `${port}`])
     expect(peer.split('\t')[0]).toBe(theirs.publicKey)
-    expect(peer.split('\t')[3]).toBe(`${theirs.inner}/32`)
+    expect(peer.split('\t')[3]).toBe(`${theirs.inner}/32,${theirs.inner6}/128`)
   })
 
   test.each([
@@ -105,6 +151,41 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
     },
     120_000,
   )
+
+  test.each([
+    ['ours', ours, theirs],
+    ['the other', theirs, ours],
+  ])(
+    'IPv6, pings and datagrams from %s pass',
+    async (_, from, to) => {
+      const { sent, received } = await echo(from, to, 4 << 20, to.inner6)
+      expect(received).toBe(sent)
+      for (const address of [to.inner, to.inner6]) for (const length of [56, 20_000]) succeeded(await ping(from, address, length))
+      for (const length of [1, 1300, 9000, 60_000]) expect(await echoDatagrams(from, to, length)).toBe(50)
+    },
+    120_000,
+  )
+
+  test('the tunnel may run over IPv6, whose packets are not fragmented', async () => {
+    const move = async (key: 'outer' | 'outer6') => {
+      for (const [one, other] of [
+        [ours, theirs],
+        [theirs, ours],
+      ] as const) {
+        const address = key === 'outer' ? other.outer : `[${other.outer6}]`
+        await configure(one, 'set', '@', 'peer', other.publicKey, 'endpoint', `${address}:${port}`)
+      }
+    }
+    const fragments = async () =>
+      Number((await run(['nsenter', `--net=${ours.netns}`, 'cat', '/proc/net/snmp6'])).stdout.match(/Ip6FragCreates\s+(\d+)/)?.[1])
+    const before = await fragments() // of the pings
+    await move('outer6')
+    const { sent, received } = await echo(ours, theirs, 4 << 20)
+    expect(received).toBe(sent)
+    expect(await configure(ours, 'show', '@', 'endpoints')).toContain(`[${theirs.outer6}]:${port}`)
+    expect(await fragments()).toBe(before)
+    await move('outer')
+  }, 120_000)
 
   test('a peer is followed to another address', async () => {
     const network = spaces.network(theirs.netns)
@@ -125,7 +206,7 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
 
   test('the program ends with its link', async () => {
     spaces.network(ours.netns).removeLink(ours.link)
-    expect(await programs[0]?.exited).toBe(0)
+    expect(await Promise.race(programs.map(({ exited }) => exited))).toBe(0)
   })
 })
 

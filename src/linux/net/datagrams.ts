@@ -56,6 +56,7 @@ export class DatagramPort {
   readonly #slots = new Uint8Array(batchLength * slotSize)
   readonly #sources: readonly Uint8Array[]
   readonly #queued = new MessageBatch()
+  #single: MessageBatch | undefined
   /** Whether the kernel splits messages. */
   #segments: boolean
   #count = 0
@@ -196,7 +197,8 @@ export class DatagramPort {
     if (errnoName(reason) === 'EIO') this.#segments = false // the network device computes no checksums
     const { address, length } = batch.vector(index)
     const to = batch.address(index, batch.addressLength(index))
-    const single = new MessageBatch()
+    this.#single ??= new MessageBatch()
+    const single = this.#single
     let count = 0
     for (let at = 0; at < length; at += segment, count++) {
       single.addressTo(count, to)

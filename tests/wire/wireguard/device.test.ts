@@ -91,7 +91,8 @@ function network() {
 
 /** An IPv4 packet. */
 function packet(from: string, to: string, content = 'abc'): Uint8Array {
-  const header = [0x45, 0, 0, 20 + content.length, ...Array(8).fill(0), ...from.split('.').map(Number), ...to.split('.').map(Number)]
+  const length = 20 + content.length
+  const header = [0x45, 0, length >> 8, length & 255, ...Array(8).fill(0), ...from.split('.').map(Number), ...to.split('.').map(Number)]
   return Uint8Array.from([...header, ...Buffer.from(content)])
 }
 
@@ -217,6 +218,21 @@ describe('a session', () => {
     send(one, ping)
     expect(carry()).toEqual([4])
     expect(other.delivered).toHaveLength(2)
+  })
+
+  test('pads packets, but not above the MTU', () => {
+    const { one, other, carry } = network()
+    send(one, ping)
+    carry()
+    const lengthOf = (length: number) => {
+      send(one, packet('10.0.0.1', '10.0.0.2', 'x'.repeat(length - 20)))
+      return (one.sent.at(-1)?.bytes.length ?? 0) - headroom - 16
+    }
+    expect([50, 96, 1420].map(lengthOf)).toEqual([64, 96, 1424])
+    one.device.mtu = 1420
+    expect([50, 96, 1415, 1420, 1421].map(lengthOf)).toEqual([64, 96, 1420, 1420, 1421])
+    carry()
+    expect(other.delivered.map(({ length }) => length)).toEqual([23, 50, 96, 1420, 50, 96, 1415, 1420, 1421])
   })
 
   test('ends after 180 seconds', () => {
