@@ -32,7 +32,20 @@ export class Tunnel {
   /** Room for one read, and behind it for packets that are queued, one behind the other. */
   readonly #buffer = new Uint8Array(readSize + queueSize)
   #end = readSize
+  /** Where packets of the link go: into the queue, and so that equal ones to one peer can be sent as one message. */
+  readonly #outgoing: Outgoing = {
+    place: (length) => {
+      if (this.#end + headroom + length + tailroom > this.#buffer.length) this.#flush()
+      return this.#end + headroom
+    },
+    take: (at, length) => {
+      this.#device.packet(this.#buffer, at, length)
+      this.#end = at + paddedLength(length, this.#device.mtu) + tagLength
+    },
+  }
   #nextMtu = 0
+  /** The clock's time at the start of the round, in milliseconds: reading it for each packet would cost more than routing it. */
+  #now = performance.now()
   #lastSource: Endpoint | undefined
   #ports: { inet: DatagramPort; inet6: DatagramPort | undefined }
   #privateKey = ''
@@ -46,10 +59,10 @@ export class Tunnel {
       {
         send: (buffer, at, length, { socketAddress }) =>
           (socketAddress[0] === family.inet ? this.#ports.inet : this.#ports.inet6)?.queue(buffer, at, length, socketAddress),
-        deliver: (packet) => this.#link.deliver(packet, 0, packet.length),
+        deliver: (buffer, at, length) => this.#link.deliver(buffer, at, length),
       },
       {
-        now: () => performance.now(),
+        now: () => this.#now,
         wallClock: () => Date.now(),
         randomIndex: () => crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
         cipher: (key) => new PacketCipher(key),
@@ -77,9 +90,8 @@ export class Tunnel {
   }
 
   #lookAtMtu(): void {
-    const now = performance.now()
-    if (now < this.#nextMtu) return
-    this.#nextMtu = now + mtuInterval
+    if (this.#now < this.#nextMtu) return
+    this.#nextMtu = this.#now + mtuInterval
     this.#device.mtu = this.#link.mtu(this.#ports.inet.fd)
   }
 
@@ -87,6 +99,7 @@ export class Tunnel {
   #round(): number {
     const receive = (datagram: Uint8Array, from: Uint8Array) => this.#device.datagram(datagram, this.#source(from))
     let moved = 0
+    this.#now = performance.now()
     for (const port of [this.#ports.inet, this.#ports.inet6]) {
       moved += port?.receive(receive) ?? 0
       this.#link.flush() // packets lie in the buffers of datagrams, and so do answers
@@ -97,17 +110,6 @@ export class Tunnel {
     return moved
   }
 
-  readonly #outgoing: Outgoing = {
-    place: (length) => {
-      if (this.#end + headroom + length + tailroom > this.#buffer.length) this.#flush()
-      return this.#end + headroom
-    },
-    take: (at, length) => {
-      this.#device.packet(this.#buffer, at, length)
-      this.#end = at + paddedLength(length, this.#device.mtu) + tagLength
-    },
-  }
-
   #flush(): void {
     this.#ports.inet.flush()
     this.#ports.inet6?.flush()
@@ -115,9 +117,10 @@ export class Tunnel {
   }
 
   #timeout(): number {
+    this.#now = performance.now()
     const next = this.#device.tick()
     this.#flush()
-    return next === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.ceil(next - performance.now()))
+    return next === Number.POSITIVE_INFINITY ? -1 : Math.max(0, Math.ceil(next - this.#now))
   }
 
   /** The endpoint of a source address. Most datagrams come from the same one as the one before. */

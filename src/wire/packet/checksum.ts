@@ -1,4 +1,5 @@
 /** The checksum of IP, TCP and UDP (RFC 1071) over long stretches of large buffers, on little-endian processors. */
+import { IPPROTO_TCP, ip4At, ip6At } from './tcp-header.ts'
 
 /** Adds the carries of a sum of 16-bit words to it. */
 export function fold(sum: number): number {
@@ -41,14 +42,11 @@ export class WordSums {
   }
 }
 
-const v4 = { source: 12, length: 8 } as const
-const v6 = { source: 8, length: 32 } as const
-const IPPROTO_TCP = 6
-
 /** The folded sum of the pseudo-header of TCP (RFC 9293, section 3.1; RFC 8200, section 8.1) for `length` bytes of header and payload. */
 export function pseudoSum(sums: WordSums, bytes: Uint8Array, ip: number, version: 4 | 6, length: number): number {
-  const addresses = version === 4 ? v4 : v6
-  return fold(sums.sum(bytes, ip + addresses.source, ip + addresses.source + addresses.length) + IPPROTO_TCP + length)
+  // The addresses are the last fields of both headers.
+  const [from, to] = version === 4 ? [ip4At.source, ip4At.length] : [ip6At.source, ip6At.length]
+  return fold(sums.sum(bytes, ip + from, ip + to) + IPPROTO_TCP + length)
 }
 
 /** The checksum of a sum. */

@@ -20,8 +20,8 @@ const loadThreshold = 100
 export interface Outlets {
   /** Sends `length` bytes at an offset of a buffer to a peer. */
   send(buffer: Uint8Array, at: number, length: number, to: Endpoint): void
-  /** Hands a packet to the network stack. */
-  deliver(packet: Uint8Array): void
+  /** Hands a packet to the network stack; it lies in the buffer of its datagram. */
+  deliver(buffer: Uint8Array, at: number, length: number): void
 }
 
 /** Sources of time, randomness and encryption. */
@@ -276,7 +276,7 @@ export class Device {
     const packetLength = ipPacketLength(message, headroom, length)
     const source = packetLength === undefined ? undefined : sourceAt(message, headroom, length)
     if (packetLength === undefined || !source || this.#routes.find(message, source.at, source.length) !== peer) return
-    this.#outlets.deliver(message.subarray(headroom, headroom + packetLength))
+    this.#outlets.deliver(message, headroom, packetLength)
   }
 
   #newIndex(owner: Owner): number {

@@ -49,7 +49,7 @@ function network() {
     const device = new Device(
       {
         send: (buffer, from, length, to) => sent.push({ bytes: buffer.slice(from, from + length), to }),
-        deliver: (packet) => delivered.push(packet.slice()),
+        deliver: (buffer, from, length) => delivered.push(buffer.slice(from, from + length)),
       },
       { now: () => clock.now, wallClock: () => 1.7e12 + clock.now, randomIndex: () => index++, cipher },
     )
