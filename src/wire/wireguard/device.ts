@@ -8,6 +8,7 @@ import { cookieReplyAt, initiationAt, messageLength, messageType, readU32, respo
 import { ipPacketLength, paddedLength, sourceAt } from './packet.ts'
 import { type Endpoint, Peer } from './peer.ts'
 import type { MakeCipher, Session } from './session.ts'
+import { Timestamps } from './timestamps.ts'
 
 /** Room that a packet needs in front of it and behind it, in bytes: padding and tag. */
 export const headroom = messageLength.transportHeader
@@ -43,9 +44,9 @@ export class Device {
   readonly #indexes = new Map<number, Owner>()
   #key: X25519Key = newExchange()
   #checker = new CookieChecker(this.#key.publicKey)
+  readonly #timestamps = new Timestamps()
   #handshakes = 0
   #second = 0
-  #lastTimestamp = 0n
   /** The MTU of the link, 0 while it is not known. */
   mtu = 0
 
@@ -190,7 +191,7 @@ export class Device {
     if (!peer.endpoint || !peer.mayInitiate(now, retry)) return
     peer.endInitiation()
     const index = this.#newIndex({ peer, session: undefined })
-    const { message, state } = initiate(this.#key, peer, index, this.#timestamp())
+    const { message, state } = initiate(this.#key, peer, index, this.#timestamps.next(this.#tools.wallClock()))
     peer.initiation = state
     peer.initiated(now)
     this.#handshakeMessage(peer, message, now)
@@ -286,16 +287,6 @@ export class Device {
       this.#indexes.set(index, owner)
       return index
     }
-  }
-
-  /** TAI64N of now, later than any before; its low bits are dropped, which would show the time too exactly. */
-  #timestamp(): Uint8Array {
-    const nanoseconds = (BigInt(Math.floor(this.#tools.wallClock())) * 1_000_000n) & ~0xffffffn
-    this.#lastTimestamp = nanoseconds > this.#lastTimestamp ? nanoseconds : this.#lastTimestamp + 1n
-    const bytes = Buffer.alloc(12)
-    bytes.writeBigUInt64BE(0x400000000000000an + this.#lastTimestamp / 1_000_000_000n, 0)
-    bytes.writeUInt32BE(Number(this.#lastTimestamp % 1_000_000_000n), 8)
-    return bytes
   }
 }
 
