@@ -97,11 +97,11 @@ export async function createCluster(io: Io, options: CreateOptions): Promise<voi
     // The nodes start while the secrets are made: neither needs the other yet.
     const making = progress.phase('configuration', () => provideConfigs(directory, wanted, options.configs))
     making.catch(() => {})
-    const configs = await start(directory, wanted, making, request.machines?.unconfigured === true, progress, abort)
+    const configs = await start(directory, wanted, making, request.unconfigured, progress, abort)
     const remaining = await leave(directory, wanted, change.removed, configs, progress, abort)
     const { context, file } = await mergeTalosconfig(io, directory, record.name, configs.context(remaining), options.talosconfig)
     progress.line(`client configuration: context "${context}" in ${file}`)
-    if (request.machines?.unconfigured) return maintenance(io, remaining)
+    if (request.unconfigured) return maintenance(io, remaining)
     await settle(io, directory, remaining, configs, { ...options, waitTimeout }, progress, abort)
     closing(io, remaining, { progress, kubeconfig: options.kubeconfig })
   } catch (error) {

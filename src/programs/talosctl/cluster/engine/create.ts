@@ -86,10 +86,10 @@ export async function createInEngine(io: Io, options: CreateOptions, wanted: Eng
       throw error
     })
     const configs = await progress.phase('configuration', () => provideConfigs(directory, cluster, options.configs))
-    const { isNew } = await start(engine, cluster, wanted.unconfigured ? undefined : configs, progress)
+    const { isNew } = await start(engine, cluster, request.unconfigured ? undefined : configs, progress)
     const { context, file } = await mergeTalosconfig(io, directory, cluster.name, configs.context(cluster), options.talosconfig)
     progress.line(`client configuration: context "${context}" in ${file}`)
-    if (wanted.unconfigured) return maintenance(io, cluster)
+    if (request.unconfigured) return maintenance(io, cluster)
     await bringUp(engine, directory, cluster, { configs, isNew, progress })
     const remaining = await removeNodes(engine, { directory, cluster, removed, credentials: configs.credentials, progress })
     await settle(io, directory, remaining, configs, { ...options, waitTimeout }, progress, signal)

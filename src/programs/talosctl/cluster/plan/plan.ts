@@ -35,6 +35,8 @@ export interface ClusterRequest {
   forwardDns: string[]
   discovery: boolean
   image: string
+  /** Whether nodes stay in maintenance, to be configured by hand. */
+  unconfigured: boolean
   /** Of virtual machines; without it nodes are containers. */
   machines?: MachinesRequest | undefined
   /** Of containers of Docker or Podman. */
@@ -47,8 +49,6 @@ export interface EngineRequest {
   image: string | undefined
   mounts: MountRecord[]
   disableIPv6: boolean
-  /** Whether nodes wait in maintenance. */
-  unconfigured: boolean
 }
 
 /** What was found on the host: ports that are free for the cluster's interfaces, and how its virtual machines run, or which engine has its containers. */

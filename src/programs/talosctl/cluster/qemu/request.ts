@@ -11,8 +11,6 @@ export interface MachinesRequest {
   start: MachinesRecord['start']
   firmware: MachinesRecord['firmware']
   secureBoot: boolean
-  /** Machines stay in maintenance, to be configured by hand. */
-  unconfigured: boolean
   disks: { bus: DiskBus; size: number }[]
 }
 
@@ -32,7 +30,7 @@ const smallestDisk = 6 * gib
 const mostDisks = 8
 
 /** Reads the presets; those that contradict each other are refused. */
-export function readPresets(wanted: readonly string[]): Pick<MachinesRequest, 'start' | 'secureBoot' | 'unconfigured'> {
+export function readPresets(wanted: readonly string[]): Pick<MachinesRequest, 'start' | 'secureBoot'> & { unconfigured: boolean } {
   for (const preset of wanted)
     if (!(presets as readonly string[]).includes(preset))
       throw new UsageError(`--presets "${preset}": there are ${presets.join(', ')}; several are separated by commas`)

@@ -72,7 +72,6 @@ const machineFlags: Partial<Record<keyof CreateFlags, string>> = {
   images: '--images',
   uefi: '--uefi',
   installImage: '--install-image',
-  skipInjectingConfig: '--skip-injecting-config',
   withUefi: '--with-uefi',
   disk: '--disk',
   extraDisks: '--extra-disks',
@@ -145,9 +144,7 @@ function checkFlagsOf(provisioner: string, flags: CreateFlags, requested: (flag:
     for (const [name, flag] of Object.entries(table))
       if (requested(name as keyof CreateFlags)) throw new UsageError(`${flag} ${reason}, or leave it out`)
   }
-  const { skipInjectingConfig, ...machinesOnly } = machineFlags
-  if (provisioner !== 'qemu')
-    refuse(provisioner === 'docker' ? machinesOnly : machineFlags, 'is for virtual machines: add --provisioner qemu')
+  if (provisioner !== 'qemu') refuse(machineFlags, 'is for virtual machines: add --provisioner qemu')
   if (provisioner !== 'docker') refuse(engineFlags, 'is for Docker and Podman: add --provisioner docker')
   else {
     refuse(gatewayFlags, 'needs a gateway, which nodes in Docker or Podman do not have: create the cluster without "docker"')
@@ -197,7 +194,7 @@ async function clusterRequest(
     ...resolvers,
     discovery: flags.withClusterDiscovery,
     image: isInEngine ? '' : imagePath(flags.image, io.env),
-    machines: flags.provisioner === 'qemu' ? await machines(flags, requested) : undefined,
+    ...(await machines(flags, requested)),
     engine: isInEngine ? await engineOf(flags) : undefined,
   }
 }
@@ -208,12 +205,8 @@ async function engineOf(flags: CreateFlags): Promise<EngineRequest> {
     image: flags.image,
     mounts: (flags.mount ?? []).map(parseMount),
     disableIPv6: flags.disableIpv6 === true,
-    unconfigured: isUnconfigured(flags),
   }
 }
-
-const isUnconfigured = ({ skipInjectingConfig, withApplyConfig }: CreateFlags): boolean =>
-  skipInjectingConfig === true && withApplyConfig !== true
 
 /** What the machine configurations hold. */
 async function configurations(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<CreateOptions['configs']> {
@@ -237,16 +230,22 @@ async function configurations(flags: CreateFlags, requested: (flag: keyof Create
   }
 }
 
-async function machines(flags: CreateFlags, requested: (flag: keyof CreateFlags) => boolean): Promise<MachinesRequest> {
+/** Virtual machines, if nodes are such, and whether nodes of any kind stay unconfigured. */
+async function machines(
+  flags: CreateFlags,
+  requested: (flag: keyof CreateFlags) => boolean,
+): Promise<Pick<CreateOptions['request'], 'machines' | 'unconfigured'>> {
+  const skipped = flags.skipInjectingConfig === true && flags.withApplyConfig !== true
+  if (flags.provisioner !== 'qemu') return { machines: undefined, unconfigured: skipped }
   const { parseDisks, readPresets } = await import('../../cluster/qemu/request.ts')
-  const presets = readPresets(flags.presets ?? ['iso'])
-  return {
+  const { unconfigured, ...presets } = readPresets(flags.presets ?? ['iso'])
+  const machines: MachinesRequest = {
     ...presets,
-    unconfigured: presets.unconfigured || isUnconfigured(flags),
     images: imagesFolder(flags.images),
     firmware: flags.uefi && flags.withUefi !== false ? 'uefi' : 'bios',
     disks: parseDisks(disksOf(flags, requested)),
   }
+  return { machines, unconfigured: unconfigured || skipped }
 }
 
 /** The disks in the spelling of --disks, also when the flags for each were given. */

@@ -67,6 +67,7 @@ const waitFlags = (command: Command): Command =>
   command
     .option('--wait', 'wait until the cluster is healthy', true)
     .option('--no-wait', 'return when the nodes have their configuration')
+    .option('--skip-injecting-config', 'nodes stay in maintenance, unless --with-apply-config is given')
     .addOption(
       new Option(
         '--wait-timeout <duration>',
@@ -98,7 +99,6 @@ const machineFlags = (command: Command): Command =>
     .addOption(new Option('--with-uefi').hideHelp())
     .addOption(new Option('--no-with-uefi').hideHelp())
     .option('--install-image <image>', 'image that machines are installed from when they are upgraded or reset')
-    .option('--skip-injecting-config', 'machines stay in maintenance, unless --with-apply-config is given')
     .addOption(new Option('--disk <mebibytes>', 'size of the disk to install to').argParser(integer(1)).hideHelp())
     .addOption(new Option('--extra-disks <count>', 'disks beside it').argParser(integer(0, 7)).hideHelp())
     .addOption(new Option('--extra-disks-size <mebibytes>').argParser(integer(1)).hideHelp())

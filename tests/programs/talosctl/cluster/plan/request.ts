@@ -22,5 +22,6 @@ export const request = (change: Partial<ClusterRequest> = {}): ClusterRequest =>
   forwardDns: [],
   discovery: true,
   image: '/dist/rootfs.sqsh',
+  unconfigured: false,
   ...change,
 })

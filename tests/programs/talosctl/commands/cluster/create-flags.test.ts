@@ -111,10 +111,10 @@ test.each(tabled('cluster create').filter(({ type, standard }) => type === 'bool
   },
 )
 
-test('machines that are not injected their configuration stay in maintenance, unless it is then applied', async () => {
+test.each(['container', 'qemu', 'docker'])('nodes (%s) stay in maintenance without an injected configuration', async (kind) => {
   const unconfigured = async (...args: string[]) => {
-    const result = await outcome('qemu', args)
-    return 'request' in result ? JSON.parse(result.request).request.machines.unconfigured : result
+    const result = await outcome(kind, args)
+    return 'request' in result ? JSON.parse(result.request).request.unconfigured : result
   }
   expect(await unconfigured()).toBe(false)
   expect(await unconfigured('--skip-injecting-config')).toBe(true)
