@@ -30,6 +30,7 @@ export const groups: readonly Group[] = [
       'docs/platforms.md',
       'docs/mesh.md',
       'docs/management.md',
+      'docs/cluster-api.md',
       'docs/disks.md',
     ],
   },
