@@ -73,6 +73,7 @@ export const releaseMethods = (machine: Machine): Method[] => {
     }),
 
     unary('machine.MachineService/Upgrade', ['os:admin'], async ({ image, stage, force }, { roles }) => {
+      requireInstalled(machine)
       if (!image) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
       return { messages: [{ ack: 'Upgrade request received', actorId: await beginUpgrade(machine, image, roles, { stage, force }) }] }
     }),
@@ -96,6 +97,7 @@ const options = (report: (message: string) => void, context: Pick<Context, 'role
 /** Writes the release and begins its trial. The caller restarts the machine. */
 const upgrading = (machine: Machine, reference: string, context: Context, force: boolean) =>
   progressOf(async (report) => {
+    requireInstalled(machine)
     if (!reference) throw new RpcError('InvalidArgument', 'upgrade: no image is named')
     const logged = (message: string) => {
       machine.log.info('upgrade', { step: message })
@@ -107,11 +109,18 @@ const upgrading = (machine: Machine, reference: string, context: Context, force:
     logged(`reboot to start ${written.release.manifest.version}`)
   })
 
+/** Checked first, so that nothing is pulled for a machine that has no slot to write. */
+function requireInstalled(machine: Machine): void {
+  if (!isInstalled(machine))
+    throw new RpcError('FailedPrecondition', 'upgrade: this machine runs from a medium: it is not installed, install it first')
+}
+
 /** Installs on a machine that is not installed. The caller restarts the machine. */
 const installing = (machine: Machine, given: InstallSettings, image: string, context: Context) =>
   progressOf(async (report) => {
     const { signal } = context
-    if (isInstalled(machine)) throw new RpcError('FailedPrecondition', 'install: this machine is already installed, upgrade it instead')
+    // Managers upgrade a machine whose installation ends with this code.
+    if (isInstalled(machine)) throw new RpcError('AlreadyExists', 'install: this machine is already installed, upgrade it instead')
     const logged = (message: string) => {
       machine.log.info('install', { step: message })
       report(message)

@@ -46,6 +46,28 @@ test.each([
   await expect(answers(path, request, installed, 'os:reader')).rejects.toMatchObject(refusal)
 })
 
+test.each([
+  ['ichor.v1.ReleaseService/Install', { imageName: registry }],
+  ['machine.LifecycleService/Install', { source: { imageName: registry }, destination: { disk: '/dev/vda' } }],
+  ['machine.LifecycleService/Install', {}],
+])('%s of an installed machine ends with the code at which managers upgrade it', async (path, request) => {
+  await expect(answers(path, request, true, 'os:admin')).rejects.toMatchObject({
+    status: 'AlreadyExists',
+    message: 'install: this machine is already installed, upgrade it instead',
+  })
+})
+
+test.each([
+  ['ichor.v1.ReleaseService/Upgrade', { imageName: registry }],
+  ['machine.LifecycleService/Upgrade', { source: { imageName: registry } }],
+  ['machine.LifecycleService/Upgrade', {}],
+])('%s of a machine that is not installed pulls nothing', async (path, request) => {
+  await expect(answers(path, request, false, 'os:admin')).rejects.toMatchObject({
+    status: 'FailedPrecondition',
+    message: expect.stringContaining('not installed, install it first'),
+  })
+})
+
 test('an installation plan lists why it would be refused', async () => {
   expect(await answers('ichor.v1.ReleaseService/Plan', { imageName: registry, install: true }, false, 'os:reader')).toMatchObject([
     { items: [{ subject: 'install', verdict: expect.anything(), text: refusal.message }] },
