@@ -26,6 +26,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'certificate signed by': 'containerd',
   'control plane and': 'numbers of nodes',
   'database space exceeded': 'etcd',
+  'failed to verify': "the field's client",
   'holds partitions theirs': 'names of partitions',
   'is fixed off': 'a feature and its state',
   'it goes back': 'a sentence with how it goes back',

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type PemPair, toBase64 } from '../../src/pki/certificate.ts'
+import { finished } from '../support/command-result.ts'
 
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor', 'interop')
 
@@ -11,6 +12,9 @@ export const buildClient = (): Promise<string> => build('interop', 'build')
 
 /** Builds the field's conformance suite for states. */
 export const buildConformance = (): Promise<string> => build('conformance', 'test', '-c')
+
+/** Builds the program that makes the calls of programs that manage machines (clients/ beside this file). */
+export const buildManagers = (): Promise<string> => buildIn(import.meta.dir, 'managers', ['build'], './clients')
 
 /** Builds the field's own talosctl: some 2,000 packages, minutes the first time. */
 export const buildTalosctl = (): Promise<string> =>
@@ -46,4 +50,24 @@ export async function runClient(program: string, args: string[]): Promise<unknow
   const code = await child.exited
   if (code !== 0 && code !== 3) throw new Error(`interop ${args.join(' ')}: ${output}`)
   return JSON.parse(out)
+}
+
+/** One step of a scenario of the managers: how a call ended, and what was made of its answer. */
+export interface Step {
+  readonly step: string
+  readonly code: string
+  readonly message?: string
+  readonly value?: unknown
+}
+
+/** Runs a scenario of the managers; its steps by name. */
+export async function runSteps(program: string, args: string[]): Promise<Record<string, Step>> {
+  const child = Bun.spawn([program, ...args], { stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  const { code, stdout, stderr } = await finished(child)
+  if (code !== 0) throw new Error(`${args.at(-1)}: ${stderr}${stdout}`)
+  const steps: Step[] = stdout
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+  return Object.fromEntries(steps.map((step) => [step.step, step]))
 }
