@@ -6,7 +6,7 @@ import { mountId, VolumeMountStatus } from '../../block/resources/volume-mount.t
 import { MachineType } from '../../config/resources/machine-type.ts'
 import type { Mode } from '../../kernel.ts'
 import type { EtcdClient } from '../client.ts'
-import { localEtcd } from '../endpoints.ts'
+import { etcdCredentials, localEtcd } from '../endpoints.ts'
 
 /** Roles that may read etcd's state: readers, and those that back it up. */
 export const etcdReaders: readonly Role[] = [...readers, 'os:etcd:backup']
@@ -26,9 +26,10 @@ export function withDisk(store: Store, mode: Mode, what: string): void {
   )
 }
 
-/** Runs an action on this node's etcd. */
+/** Runs an action on this node's etcd. While etcd has no certificates yet the code is one at which clients retry. */
 export async function withEtcd<T>(store: Store, what: string, act: (client: EtcdClient) => Promise<T>): Promise<T> {
   onControlPlane(store, what)
+  if (!etcdCredentials(store)) throw new RpcError('Unavailable', `${what}: the certificates of etcd are not there yet`)
   const client = localEtcd(store)
   try {
     return await act(client)
