@@ -9,3 +9,5 @@ export const callerAuthority = 'ichor-caller-authority'
 export const connectionAge = 'ichor-connection-age'
 /** Requests a new connection for a call to another node. */
 export const newConnection = 'ichor-new-connection'
+/** Requests events of this system's own types too: the field's clients end a watch at a type that they cannot decode. */
+export const ownEvents = 'ichor-own-events'

@@ -57,12 +57,21 @@ export class Events {
     return undefined
   }
 
-  /** Events from a point of the past on, then new ones, until the signal. Throws when the reader is too slow for the ring. */
-  async *follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
-    for await (const { event, missed } of this.after(this.#start(from), signal)) {
+  /** Events from a point on that is fixed by this call, then new ones, until the signal. Throws when the reader is too slow for the ring. */
+  follow(from: EventsFrom, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
+    return this.#matching(this.#start(from), from.actorId, signal)
+  }
+
+  async *#matching(start: number, actorId: string | undefined, signal: AbortSignal): AsyncGenerator<MachineEvent, void> {
+    for await (const { event, missed } of this.after(start, signal)) {
       if (missed > 0) throw new Error(`read events: the reader is ${missed} events too late, start again`)
-      if (!from.actorId || event.actorId === from.actorId) yield event
+      if (!actorId || event.actorId === actorId) yield event
     }
+  }
+
+  /** An id after those of all events so far, for an event that is not kept. */
+  nextId(): string {
+    return this.#id(this.#now())
   }
 
   /** The position of the oldest event that is kept. */

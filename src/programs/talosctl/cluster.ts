@@ -2,7 +2,7 @@
  * The machines a command talks to. Nothing is read and nothing is dialled before the first call: then the client
  * configuration and the flags say who, an endpoint that answers is chosen, and every call carries the nodes as metadata.
  */
-import { newConnection } from '../../rpc/caller-metadata.ts'
+import { newConnection, ownEvents } from '../../rpc/caller-metadata.ts'
 import type { Channel } from '../../rpc/client/channel.ts'
 import { fansOut } from '../../rpc/fan-out.ts'
 import type { Methods } from '../../rpc/messages.ts'
@@ -218,6 +218,7 @@ export class Cluster {
   async #metadata(path: string, node: string | undefined): Promise<Metadata> {
     const { nodes, cluster } = await this.target()
     const metadata: Record<string, readonly string[]> = cluster ? { cluster: [cluster] } : {}
+    if (path === 'machine.MachineService/Events') metadata[ownEvents] = ['1']
     if (node) metadata.node = [node]
     else if (nodes.length > 0 && fansOut(methodShape(path))) metadata.nodes = nodes
     else if (nodes.length === 1) metadata.node = nodes

@@ -27,9 +27,12 @@ function stageName(stage: number): string {
   return nameOf(wire.MachineStatusEvent.MachineStage, stage)
 }
 
+/** Whether this is the empty event with which a machine begins each stream of events. */
+export const isFirst = (data: google.protobuf.Any | undefined): boolean => !data?.type_url
+
 /** The subject of an event and its message. */
 export function describeEvent(data: google.protobuf.Any | undefined): EventText {
-  if (!data) return { source: '', message: '' }
+  if (!data || isFirst(data)) return { source: '', message: '' }
   const kind = data.type_url.slice(data.type_url.lastIndexOf('/') + 1)
   const describe = kinds[kind]
   return describe ? describe(data) : { source: '', message: `${data.value.length} bytes` }

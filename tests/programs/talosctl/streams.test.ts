@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { ownEvents } from '../../../src/rpc/caller-metadata.ts'
 import { packAny } from '../../../src/rpc/client/any.ts'
 import { serverStream } from '../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../src/rpc/status.ts'
@@ -80,8 +81,10 @@ test('dmesg carries the node', async () => {
 
 test('events are one line each, with who and what', async () => {
   const event = (id: string, name: string, payload: object) => ({ id, data: packAny(name, payload, 'talos/runtime/') })
-  const method = serverStream('machine.MachineService/Events', admins, async function* (request) {
+  const method = serverStream('machine.MachineService/Events', admins, async function* (request, { metadata }) {
     expect(request).toEqual({ tailEvents: 20, tailId: '', tailSeconds: 300, withActorId: '' })
+    expect(metadata[ownEvents]).toEqual(['1'])
+    yield { id: 'dc0mggdnre2s73cvfcc0', data: { type_url: '', value: new Uint8Array() } }
     yield event('dc0mggdnre2s73cvfccg', 'machine.ServiceStateEvent', {
       service: 'etcd',
       action: 5,

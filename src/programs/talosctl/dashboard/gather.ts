@@ -4,7 +4,7 @@ import type { machine } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { pause } from '../../../timing/pause.ts'
 import type { Cluster } from '../cluster.ts'
-import { describeEvent } from '../event.ts'
+import { describeEvent, isFirst } from '../event.ts'
 import { describe } from '../failure.ts'
 import { specOf } from '../resource/definition.ts'
 import type { NodeState, ProcessLine, RateLine } from './state.ts'
@@ -124,6 +124,7 @@ export class NodeWatch {
       withRetries(signal, async () => {
         state.events.length = 0
         for await (const { id, data } of cluster.stream('machine.MachineService/Events', { tailEvents: 100 }, { node, signal })) {
+          if (isFirst(data)) continue
           const { source, message } = describeEvent(data)
           push(state.events, `${timeOf(id)} ${source}: ${message}`, keptLines)
         }
