@@ -9,7 +9,7 @@ import { settingsAnnotation } from '../../component/settings.ts'
 import { pemOf } from '../../rendered-files.ts'
 import { ComponentStatus } from '../../resources/component.ts'
 import { Nodename } from '../../resources/nodename.ts'
-import { StaticPodStatus } from '../../resources/static-pod.ts'
+import { StaticPod, StaticPodStatus } from '../../resources/static-pod.ts'
 
 /** Poll intervals in milliseconds: while a pod is not ready, and when all are. */
 const searchPeriod = 1000
@@ -25,9 +25,10 @@ export function observeStaticPods(): Controller {
       services: weak(Service, { id: 'kubelet' }),
       certificates: weak(KubernetesDynamicCert, { id: 'k8s-dynamic-certs' }),
       roots: weak(KubernetesRootSecret, { id: 'k8s' }),
+      desired: weak(StaticPod),
     },
     outputs: { status: exclusive(StaticPodStatus), components: shared(ComponentStatus) },
-    async reconcile({ nodename, services, certificates, roots, status, components, signal, wakeIn, log }) {
+    async reconcile({ nodename, services, certificates, roots, desired, status, components, signal, wakeIn, log }) {
       const name = nodename.get('nodename')?.spec.nodename
       const client = certificates.get('k8s-dynamic-certs')?.spec.apiServerKubeletClient
       if (!name || !client || !roots.get('k8s') || !services.get('kubelet')?.spec.healthy) return
@@ -57,9 +58,19 @@ export function observeStaticPods(): Controller {
         const settings = pod.metadata.annotations?.[settingsAnnotation]
         if (component !== undefined && settings) components.put(component, { settings, ...runOf(pod) })
       }
-      wakeIn(own.length > 0 && own.every(({ status }) => isReady(status)) ? calmPeriod : searchPeriod)
+      wakeIn(
+        pollPeriod(
+          own.map(({ status }) => status),
+          desired.list().length,
+        ),
+      )
     },
   })
+}
+
+/** Milliseconds until the next poll: short while a desired pod is not with the kubelet yet, or one is not ready. */
+export function pollPeriod(statuses: readonly unknown[], desired: number): number {
+  return statuses.length >= Math.max(1, desired) && statuses.every(isReady) ? calmPeriod : searchPeriod
 }
 
 function runOf(pod: KubeObject): Run {
