@@ -33,6 +33,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'known are uuid': 'names of variables',
   'limit of containers': 'the kubelet',
   'older than client': "the field's client",
+  'protocol version not': "the field's client",
   'the machine is': 'a sentence with what it is',
   'unknown certificate authority': "the field's client",
   'unknown tls version': 'the kubelet',

@@ -90,7 +90,12 @@ describe.skipIf(!hasGo)("Terraform's provider", () => {
 
   test('pulls an image to where the system has its own, and shows why another is not there', () => {
     expect(steps.pull).toMatchObject({ code: 'OK', value: held })
-    expect(steps['pull-missing']).toMatchObject({ code: expect.stringMatching(/NotFound|Unavailable/) })
+    // At Unimplemented the provider takes the machine for one of an older release.
+    const missing = steps['pull-missing']
+    expect(missing).toMatchObject({
+      code: expect.not.stringMatching(/OK|Unimplemented/),
+      message: expect.stringContaining('registry.test'),
+    })
   })
 
   test('gets a code at which it does not fall back to the call of older releases', () => {
@@ -112,8 +117,8 @@ describe.skipIf(!hasGo)("Terraform's provider", () => {
       expect(steps[`health-ready-${node}`]).toMatchObject({ code: 'OK', value: { stage: 'running', ready: true } })
     }
     const pods = answered<string[]>(steps, 'health-static-pods')
-    for (const part of ['apiserver', 'controller-manager', 'scheduler'])
-      expect(pods.filter((pod) => pod.includes(`kube-${part}`))).toHaveLength(1)
+    const parts = ['apiserver', 'controller-manager', 'scheduler']
+    expect(pods).toEqual(parts.map((part) => `kube-system/kube-${part}-${nameOf(controlPlane)}`))
   })
 })
 
@@ -151,7 +156,7 @@ describe.skipIf(!hasGo)('the control plane provider of the Cluster API', () => {
   })
 
   test('sees that every node has ended the boot sequence that it began', () => {
-    expect(steps['boot-events']).toMatchObject({ code: 'OK', value: { [controlPlane]: ['START', 'STOP'], [worker]: ['START', 'STOP'] } })
+    for (const node of [controlPlane, worker]) expect(steps[`boot-events-${node}`]).toMatchObject({ code: 'OK', value: ['START', 'STOP'] })
   })
 })
 
@@ -183,7 +188,8 @@ describe.skipIf(!hasGo)('Omni', () => {
   })
 
   test('reads the command line, the boot id and certificates', () => {
-    expect(steps['kernel-cmdline']).toMatchObject({ code: 'OK' })
+    // A container was started without one of its own.
+    expect(steps['kernel-cmdline']).toMatchObject({ code: 'NotFound' })
     expect(steps['read-boot-id']).toMatchObject({ code: 'OK', value: expect.stringMatching(/^[0-9a-f-]{36}\n$/) })
     expect(steps['read-cmdline']).toMatchObject({ code: 'OK' })
     for (const name of ['kubelet-ca', 'apiserver', 'etcd-ca']) expect(steps[`read-${name}`]).toMatchObject({ code: 'OK', value: pem })
@@ -215,7 +221,7 @@ describe.skipIf(!hasGo)('Omni', () => {
     const text = (name: string) => refused[name]?.message ?? ''
     for (const { code } of Object.values(refused)) expect(code).toBe('Unavailable')
     expect(text('no-certificate')).toContain('tls: certificate required')
-    expect(text('no-certificate-1.2')).toMatch(/tls: (bad certificate|handshake failure)/)
+    expect(text('no-certificate-1.2')).toContain('tls: protocol version not supported')
     expect(text('foreign-certificate')).toContain('tls: unknown certificate authority')
     expect(text('foreign-authority')).toContain('x509: certificate signed by unknown authority')
     expect(text('foreign-config')).toContain('x509: certificate signed by unknown authority')

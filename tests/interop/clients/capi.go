@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -35,7 +38,12 @@ func capi(r *run) error {
 	r.step("remove-unknown", r.one(), capiLimit, func(ctx context.Context) (any, error) {
 		return nil, r.c.EtcdRemoveMemberByID(ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: 1})
 	})
-	r.step("boot-events", r.all(), capiLimit+time.Second, func(ctx context.Context) (any, error) { return booted(ctx, r.c) })
+
+	for _, each := range strings.Split(*nodes, ",") {
+		r.step("boot-events-"+each, client.WithNode(r.ctx, each), capiLimit, func(ctx context.Context) (any, error) {
+			return booted(ctx, r.c)
+		})
+	}
 
 	return nil
 }
@@ -138,7 +146,8 @@ func members(ctx context.Context, c *client.Client) (any, error) {
 	return names, nil
 }
 
-// booted reads all remembered events of every node for as long as the provider does, and returns those of the boot sequence.
+// booted reads all remembered events for as long as the provider does, which watches each machine by itself, and returns those of
+// the boot sequence.
 func booted(ctx context.Context, c *client.Client) (any, error) {
 	watched, cancel := context.WithTimeout(ctx, capiLimit-2*time.Second)
 	defer cancel()
@@ -148,21 +157,22 @@ func booted(ctx context.Context, c *client.Client) (any, error) {
 		return nil, err
 	}
 
-	boots := map[string][]string{}
+	boots := []string{}
 
 	for {
 		select {
 		case result := <-events:
-			if result.Error != nil {
-				if watched.Err() != nil {
-					return boots, nil
-				}
+			// The machine may see the end of the limit first.
+			if watched.Err() != nil || client.StatusCode(result.Error) == codes.DeadlineExceeded {
+				return boots, nil
+			}
 
+			if result.Error != nil {
 				return nil, result.Error
 			}
 
 			if payload, ok := result.Event.Payload.(*machine.SequenceEvent); ok && payload.GetSequence() == "boot" {
-				boots[result.Event.Node] = append(boots[result.Event.Node], payload.GetAction().String())
+				boots = append(boots, payload.GetAction().String())
 			}
 		case <-watched.Done():
 			return boots, nil

@@ -64,7 +64,21 @@ func (r *run) health() {
 		})
 	}
 
-	r.step("health-static-pods", r.one(), limit, func(ctx context.Context) (any, error) {
-		return ids[*k8s.StaticPodStatus](ctx, r.c)
-	})
+	r.step("health-static-pods", r.one(), limit, func(ctx context.Context) (any, error) { return staticPods(ctx, r.c) })
+}
+
+// staticPods lists the static pods until those of the control plane are there: clients repeat a check that fails.
+func staticPods(ctx context.Context, c *client.Client) (any, error) {
+	for {
+		found, err := ids[*k8s.StaticPodStatus](ctx, c)
+		if err != nil || len(found) >= 3 {
+			return found, err
+		}
+
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return found, ctx.Err()
+		}
+	}
 }

@@ -9,12 +9,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"google.golang.org/grpc"
@@ -110,6 +112,12 @@ func (r *run) step(name string, ctx context.Context, limit time.Duration, call f
 
 	if err != nil {
 		code = client.StatusCode(err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			code = codes.DeadlineExceeded
+		} else if state.IsNotFoundError(err) {
+			code = codes.NotFound
+		}
+
 		printed.Code, printed.Message = code.String(), err.Error()
 	}
 
