@@ -32,6 +32,8 @@ export interface SessionOptions {
 }
 
 const nothing = Buffer.alloc(0)
+/** What gRPC servers write into the GOAWAY of an orderly end; clients of machines that restart look for it in the error. */
+const gracefulStop = 'graceful_stop'
 
 /** A connection. */
 export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
@@ -176,7 +178,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   close(): void {
     if (!this.open) return
     this.#closing = true
-    this.#goAway('NO_ERROR')
+    this.#goAway('NO_ERROR', this.#server ? gracefulStop : '')
     this.#endIfDone()
   }
 

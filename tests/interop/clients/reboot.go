@@ -101,7 +101,7 @@ func untilEnd(ctx context.Context, events <-chan client.EventResult, actor strin
 		select {
 		case result := <-events:
 			if result.Error != nil {
-				return map[string]any{"events": seen, "ended": client.StatusCode(result.Error).String()}, nil
+				return map[string]any{"events": seen, "ended": result.Error.Error()}, nil
 			}
 
 			if result.Event.ActorID == actor {

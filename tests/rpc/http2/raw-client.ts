@@ -8,6 +8,8 @@ export class RawClient {
   /** The frames received, one a line: `HEADERS 1 end`, `RST_STREAM 3 REFUSED_STREAM`, `GOAWAY PROTOCOL_ERROR`. */
   readonly frames: string[] = []
   readonly headers = new Map<number, Record<string, string>>()
+  /** The debug data of the GOAWAY received. */
+  farewell = ''
   /** Bytes of DATA received on each stream. */
   readonly received = new Map<number, number>()
   closed = false
@@ -131,6 +133,7 @@ export class RawClient {
       })
       this.headers.set(stream, { ...this.headers.get(stream), ...headers })
     }
+    if (type === frameType.GOAWAY) this.farewell = payload.toString('latin1', 8)
     const detail =
       type === frameType.RST_STREAM
         ? ` ${errorName(payload.readUInt32BE(0))}`
