@@ -34,6 +34,8 @@ export interface SessionOptions {
 const nothing = Buffer.alloc(0)
 /** What gRPC servers write into the GOAWAY of an orderly end; clients of machines that restart look for it in the error. */
 const gracefulStop = 'graceful_stop'
+/** Bytes of a server's debug data that an error shows. */
+const farewellSize = 100
 
 /** A connection. */
 export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
@@ -48,6 +50,8 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   readonly #blocks: HeaderBlocks
   readonly #reader: FrameReader
   readonly #pings: (() => void)[] = []
+  /** Client: how the server announced the end of the connection. */
+  #farewell = ''
   /** Bytes of the client preface received so far. */
   #greeted = 0
   /** The peer has sent its first SETTINGS, so it speaks HTTP/2. */
@@ -255,7 +259,7 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
     this.#unread.length = 0
     this.#blocks.drop()
     this.#sender.output.close()
-    this.#streams.endAll(failure?.message ?? 'connection was closed')
+    this.#streams.endAll(`${failure?.message ?? 'connection was closed'}${this.#farewell}`)
     this.#share?.disconnect(this)
     for (const closer of this.#closers.splice(0)) closer(failure)
   }
@@ -458,8 +462,13 @@ export class Session implements Carrier, FrameSink, HeldConnection, Deferred {
   #goneAway(payload: Buffer): void {
     if (payload.length < 8) throw new ConnectionError('FRAME_SIZE_ERROR', 'GOAWAY is truncated')
     this.#closing = true
-    if (!this.#server)
-      this.#streams.endAfter(payload.readUInt32BE(0) & maxInt31, `server sent GOAWAY: ${errorName(payload.readUInt32BE(4))}`)
+    if (!this.#server) {
+      const code = errorName(payload.readUInt32BE(4))
+      const data = payload.toString('latin1', 8, 8 + farewellSize).replaceAll(/[^ -~]/g, '?')
+      // In the words of the field's library, for clients that look for them.
+      this.#farewell = `, received prior goaway: code: ${code}, debug data: "${data}"`
+      this.#streams.endAfter(payload.readUInt32BE(0) & maxInt31, `server sent GOAWAY: ${code}`)
+    }
     this.#endIfDone()
   }
 
