@@ -24,10 +24,10 @@ interface Status {
 if (!Bun.which('go')) console.log("skipped: the field's bootstrap provider of Cluster API needs Go")
 
 describe.skipIf(!Bun.which('go'))("the field's bootstrap provider of Cluster API", () => {
-  const folder = mkdtempSync('/var/tmp/ichor-cluster-api-')
-  const management = new TestCluster('capi')
-  const workload = new TestCluster('capi-machines')
-  const provider = new BootstrapProvider(folder)
+  let folder: string
+  let management: TestCluster
+  let workload: TestCluster
+  let provider: BootstrapProvider
 
   /** kubectl on the management cluster. */
   const kubectl = async (...args: string[]) => succeeded(await management.kubectl(args)).stdout
@@ -47,6 +47,10 @@ describe.skipIf(!Bun.which('go'))("the field's bootstrap provider of Cluster API
   }
 
   beforeAll(async () => {
+    folder = mkdtempSync('/var/tmp/ichor-cluster-api-')
+    management = new TestCluster('capi')
+    workload = new TestCluster('capi-machines')
+    provider = new BootstrapProvider(folder)
     await provider.build()
     await management.create('--workers', '0', '--cidr', '10.81.0.0/24')
     const files = await provider.definitions()

@@ -1,9 +1,11 @@
 /** A machine in a namespace joins the field's own agent in another, over datagrams and over gRPC, and serves it alone. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { newCA } from '../../src/pki/certificate.ts'
 import { succeeded } from '../cluster/cluster.ts'
 import { builtTool, run } from '../etcd/etcd-tools.ts'
+import { authority, identityOf } from '../programs/apid/nodes.ts'
 import { eventually, Namespaces, program, spawnIn } from './lab/namespaces.ts'
 
 const go = program('go')
@@ -60,12 +62,28 @@ class Pair {
     this.#follow(agent)
   }
 
-  startMachine(uuid: string, more = ''): void {
-    const url = `grpc://10.99.${this.net}.1:${apiPort}?jointoken=${encodeURIComponent(token)}${more}`
+  startMachine(uuid: string, more = '', { server = `grpc://10.99.${this.net}.1:${apiPort}`, roots = '/dev/null' } = {}): void {
+    const url = `${server}?jointoken=${encodeURIComponent(token)}${more}`
     const sockets = join(folder, this.name)
     mkdirSync(sockets, { recursive: true })
-    const machine = spawnIn(this.machine, [process.execPath, join(import.meta.dir, 'siderolink/node.ts'), url, uuid, sockets])
+    const machine = spawnIn(this.machine, [process.execPath, join(import.meta.dir, 'siderolink/node.ts'), url, uuid, sockets, roots])
     this.#follow(machine, (line) => this.lines.push(line))
+  }
+
+  /** Serves the API of the agent over TLS on port 443 too; returns a file with the authority of its certificate. */
+  async serveTls(): Promise<string> {
+    const { server } = identityOf(`10.99.${this.net}.1`, 'maintenance')
+    const settings = JSON.stringify({ cert: server.certificate, key: server.key, ALPNProtocols: ['h2'] })
+    const proxy = `require('node:tls').createServer(${settings}, (outer) => {
+  const inner = require('node:net').connect(${apiPort}, '127.0.0.1')
+  for (const each of [outer, inner]) each.on('error', () => {})
+  outer.pipe(inner).pipe(outer)
+}).listen(443, () => console.log('serves TLS'))`
+    this.#follow(spawnIn(this.agent, [process.execPath, '-e', proxy]))
+    await eventually(() => this.log.includes('serves TLS'), 'the API over TLS', 10_000)
+    const roots = join(folder, `${this.name}.pem`)
+    writeFileSync(roots, authority.crt)
+    return roots
   }
 
   get status(): Record<string, unknown> {
@@ -110,9 +128,9 @@ describe.skipIf(missing.length > 0)('with the agent of the field', () => {
     agent = await builtTool(folder, 'agent', 'tests/interop/siderolink', 'github.com/siderolabs/siderolink/cmd/siderolink-agent')
   }, 300_000)
 
-  const joins = async (pair: Pair, uuid: string, more: string, link: string) => {
+  const joins = async (pair: Pair, uuid: string, more: string, link: string, over?: Parameters<Pair['startMachine']>[2]) => {
     pair.startAgent(agent, uuid)
-    pair.startMachine(uuid, more)
+    pair.startMachine(uuid, more, over)
     await eventually(
       () => pair.status.connected === true && pair.status.listenAddress !== undefined,
       `${pair.name}: ${pair.log.slice(-2000)}`,
@@ -145,5 +163,21 @@ describe.skipIf(missing.length > 0)('with the agent of the field', () => {
     if (nft) succeeded(await run(['nsenter', `--net=${pair.machine}`, nft, rules]))
     await joins(pair, 'aaaaaaaa-0000-4000-8000-000000000002', '&grpc_tunnel=true', 'siderolinktun')
     expect(await pair.rolesAt(pair.agent, `[${node}]`)).toBe('os:admin')
+  }, 120_000)
+
+  test('a machine joins over TLS, and only a server whose authority it trusts', async () => {
+    const pair = new Pair('tls', 3)
+    const uuid = 'aaaaaaaa-0000-4000-8000-000000000003'
+    const server = 'https://10.99.3.1'
+    const roots = await pair.serveTls()
+    const others = join(folder, 'others.pem')
+    writeFileSync(others, newCA({ subject: { organizations: ['other'] } }).crt)
+    pair.startMachine(uuid, '', { server, roots: others })
+    await eventually(() => /10\.99\.3\.1:443.*certificate/.test(pair.log), 'the unknown authority is reported', 30_000)
+    expect(pair.status.connected).not.toBe(true)
+    const stranger = programs.pop()
+    stranger?.kill()
+    await stranger?.exited
+    await joins(pair, uuid, '&grpc_tunnel=y', 'siderolinktun', { server, roots })
   }, 120_000)
 })

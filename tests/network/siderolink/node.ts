@@ -1,8 +1,9 @@
 /**
  * A machine with a management server, in the namespace that this program is started in: the real controllers of links, addresses
  * and SideroLink, WireGuard in user space, and apid's gateway as it serves in maintenance. A line of JSON per change of its status.
- * Arguments: the URL of the server, the machine's UUID, a folder for sockets.
+ * Arguments: the URL of the server, the machine's UUID, a folder for sockets, a file with the authorities that are trusted.
  */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createLogger } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
@@ -14,6 +15,7 @@ import { configAddressOrder, observeNodeAddresses } from '../../../src/os/networ
 import { applyLinks, mergeLinks } from '../../../src/os/network/controllers/link/link.ts'
 import { observeAddresses, observeLinks } from '../../../src/os/network/controllers/observe.ts'
 import { NetworkStatus } from '../../../src/os/network/resources/network-status.ts'
+import { Outbound } from '../../../src/os/outbound.ts'
 import { configApiService, configMaintenance } from '../../../src/os/runtime/controllers/api-service.ts'
 import { APIServiceConfig } from '../../../src/os/runtime/resources/api-service-config.ts'
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
@@ -29,12 +31,12 @@ import { serveUnix } from '../../../src/rpc/server/server.ts'
 import { authority, identityOf as certifiedOf } from '../../programs/apid/nodes.ts'
 import { hostKernel } from '../lab/host-kernel.ts'
 
-const [url = '', uuid = '', folder = ''] = process.argv.slice(2)
+const [url = '', uuid = '', folder = '', roots = '/dev/null'] = process.argv.slice(2)
 const log = createLogger((entry) => console.error(JSON.stringify(entry)))
 const kernel = hostKernel(folder, log)
 const store = new Store()
 const os = new Runtime(store, { log })
-const outbound = { target: (address: string) => ({ address }) }
+const outbound = new Outbound({ publicRoots: '', addedRoots: () => readFileSync(roots, 'utf8'), variables: () => [] })
 const parts = siderolink.parts?.({ kernel, outbound, version: { tag: 'v1.13.9' } } as never)
 os.register(
   ...[
