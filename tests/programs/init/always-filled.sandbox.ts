@@ -112,7 +112,15 @@ afterAll(() => here.stop())
 async function repliesOf(method: Method, request: object): Promise<Plain[]> {
   const { request: requestType, reply: replyType } = methodShape(method.path)
   const stop = new AbortController()
-  const context = { store: here.machine.store, roles: new Set(['os:admin']), signal: stop.signal, log: silent, hold() {}, client: {} }
+  const context = {
+    store: here.machine.store,
+    roles: new Set(['os:admin']),
+    signal: stop.signal,
+    log: silent,
+    hold() {},
+    client: {},
+    metadata: {},
+  }
   // The wire decides what was filled: both messages go over it.
   const answer = method.handle(decode(requestType, encode(requestType, request)) as never, context as never)
   const replies: object[] = []
