@@ -52,7 +52,7 @@ if (hasGo)
     const ip = (role: string) => cluster.nodes().find((node) => node.role === role)?.ip ?? ''
     controlPlane = ip('controlplane')
     worker = ip('worker')
-    held = /registry\.k8s\.io\/etcd:\S+/.exec(succeeded(await cluster.talosctl('image', 'list')).stdout)?.[0] ?? ''
+    held = /\S+\/etcd:\S+/.exec(succeeded(await cluster.talosctl('image', 'list')).stdout)?.[0] ?? ''
     const twin = newCA({ subject: { organizations: ['talos'] } })
     const certificate = newCertificate({ ca: twin, subject: { organizations: ['os:admin'] }, usage: ['clientAuth'], lifetime: day })
     foreign = talosconfig(cluster.home, twin.crt, certificate)
