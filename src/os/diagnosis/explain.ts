@@ -6,14 +6,16 @@ import { MachineConfig } from '../config/resources/machine-config.ts'
 import { contacts } from '../contacts.ts'
 import type { EtcdView } from '../etcd/public.ts'
 import { StaticPodStatus } from '../k8s/resources/static-pod.ts'
+import { NetworkStatus } from '../network/resources/network-status.ts'
 import { MachineStatus } from '../runtime/resources/machine-status.ts'
 import { SiderolinkStatus } from '../siderolink/resources/siderolink.ts'
 import { type Cause, deepestFirst, isService, subjectOf } from './cause.ts'
 import { endpointTrouble } from './endpoint.ts'
 import { etcdTrouble } from './etcd-trouble.ts'
 import { Explainer, nameOf, type Scene } from './explainer.ts'
-import { type Evidence, findings, settingsOf } from './findings.ts'
+import { type Evidence, type Finding, findings, settingsOf } from './findings.ts'
 import { fullDisks, silentTimeServers, type World } from './outside.ts'
+import { silentPath } from './path.ts'
 import { controlPlanePod, service } from './wellness.ts'
 
 /** The explained subject and its causes, deepest first. */
@@ -24,7 +26,7 @@ export interface Explanation {
   readonly causes: readonly Cause[]
 }
 
-/** The machine to explain, its disks, its clock and the logs of its services. */
+/** The machine to explain, its disks, its clock, its network and the logs of its services. */
 export interface Machinery extends Scene {
   readonly world: World & Scene['world']
   log?(service: string): LogRing | undefined
@@ -102,6 +104,7 @@ async function finish(
   const { causes } = explainer
   await addWords(machinery, evidence, causes)
   await addOutside(machinery, evidence, causes, { whole, signal })
+  await addPath(machinery, causes, signal)
   const sorted = deepestFirst([...causes.values()])
   const [root] = sorted
   if (!root) return { subject, well: true, summary: `${subject} is healthy`, causes: [] }
@@ -135,12 +138,7 @@ async function addOutside(
   { whole, signal }: Pick<Question, 'whole' | 'signal'>,
 ): Promise<void> {
   if (causes.size === 0 && !whole) return
-  const behind = (finding: Omit<Cause, 'depth' | 'because'>, mentionsIt: (cause: Cause) => boolean) => {
-    const above = [...causes.values()].filter(mentionsIt)
-    const depth = Math.max(0, ...above.map((cause) => cause.depth + 1))
-    for (const cause of above) cause.because.push(finding.subject)
-    causes.set(finding.subject, { ...finding, depth, because: [] })
-  }
+  const behind = placing(causes)
   for (const disk of fullDisks(world)) behind(disk, lacksSpace)
   const concernsTime = (cause: Cause) => cause.contacts?.includes(contacts.timeServers) ?? false
   const troubled = [...causes.values()].some((cause) => cause.about.kind === 'controller' && concernsTime(cause))
@@ -159,6 +157,27 @@ async function addOutside(
     return
   }
   for (const trouble of await endpointTrouble(evidence, signal)) behind(trouble, concernsCluster)
+}
+
+/** Adds what does not answer on the way to other machines, behind everything that needs one of them. */
+async function addPath({ world, store }: Machinery, causes: Map<string, Cause>, signal: AbortSignal | undefined): Promise<void> {
+  if (![...causes.values()].some(needsNetwork)) return
+  const above = new Set([...causes.values()].filter(needsNetwork))
+  for (const finding of await silentPath(world, store, signal)) placing(causes)(finding, (cause) => above.has(cause))
+}
+
+/** Places a finding behind the causes that it may be the reason of. */
+const placing = (causes: Map<string, Cause>) => (finding: Finding, mentionsIt: (cause: Cause) => boolean) => {
+  const above = [...causes.values()].filter(mentionsIt)
+  const depth = Math.max(0, ...above.map((cause) => cause.depth + 1))
+  for (const cause of above) cause.because.push(finding.subject)
+  causes.set(finding.subject, { ...finding, depth, because: [] })
+}
+
+/** Whether it fails for want of another machine: a party that it connects to, one that does not answer, or the network as a whole. */
+function needsNetwork({ kind, about, subject, contacts: parties = [] }: Cause): boolean {
+  const silent = kind === 'outside' && /^(cluster endpoint|time server) /.test(subject)
+  return silent || parties.length > 0 || (about.kind === 'resource' && about.type === NetworkStatus.type)
 }
 
 /** Whether an unreachable control plane may be the reason: a leaf that connects to it or waits for it. */

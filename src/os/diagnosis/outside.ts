@@ -11,6 +11,7 @@ import type { Finding } from './findings.ts'
 export interface World {
   readonly files: Pick<Kernel['files'], 'statfs' | 'readTextIfThere'>
   readonly time: Pick<Kernel['time'], 'clock'>
+  readonly net: Pick<Kernel['net'], 'openNetwork'>
 }
 
 /** Timeout of one answer, in milliseconds. */

@@ -7,7 +7,7 @@ import { AttributeReader, attribute } from './attributes.ts'
 export const neighbourMessage = { new: 28, del: 29, get: 30 } as const
 
 /** The states of a neighbour entry. */
-const neighbourState = { incomplete: 1, reachable: 2, stale: 4, delay: 8, probe: 16, failed: 32, noArp: 64, permanent: 128 } as const
+export const neighbourState = { incomplete: 1, reachable: 2, stale: 4, delay: 8, probe: 16, failed: 32, noArp: 64, permanent: 128 } as const
 
 /** The hardware address for an address on a link or, for family 7, a forwarding entry of a bridge or VXLAN. */
 export interface Neighbour {

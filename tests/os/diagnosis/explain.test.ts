@@ -68,6 +68,7 @@ function machine(controllers: Controller[], services: ServiceDefinition[] = [], 
       mode: 'container',
       files: { statfs: () => usage as never, readTextIfThere: () => undefined },
       time: { clock: () => BigInt(Date.now()) * 1_000_000n },
+      net: { openNetwork: () => fail() },
     },
     log: (id) => supervisor.logs.get(id),
   }

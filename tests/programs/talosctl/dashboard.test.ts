@@ -24,6 +24,17 @@ function example(): NodeState[] {
     ready: false,
     unmet: ['staticPods: kube-system/kube-apiserver not ready'],
     addresses: ['10.5.0.2', '10.244.0.1'],
+    paths: [
+      ['eth0', '10.5.0.2/24'],
+      ['default', 'by 10.5.0.1 on eth0, metric 1024'],
+      ['names', '1.1.1.1 8.8.8.8'],
+      ['time', 'time.cloudflare.com'],
+    ],
+    managed: '192.0.2.9 not heard',
+    reasons: [
+      'gateway 10.5.0.1 on eth0: it does not answer: check the cable, the VLAN, the address and the route of this machine',
+      'name server 1.1.1.1: it does not answer: connect ENETUNREACH',
+    ],
     kubernetes: 'v1.36.3',
     members: 3,
     uptime: 3 * 3600 + 7 * 60,
@@ -104,7 +115,7 @@ test('every screen fills a terminal of any size exactly, whatever nodes say', ()
       fc.nat(1),
       (terminal, tab, lines, scroll, node) => {
         const nodes = example()
-        Object.assign(nodes[0]!, { kernelLog: lines, events: lines, hostname: lines[0] ?? '', unmet: lines })
+        Object.assign(nodes[0]!, { kernelLog: lines, events: lines, hostname: lines[0] ?? '', unmet: lines, reasons: lines })
         const shown = screen(nodes, view({ tab, node, scroll, log: lines, table: lines }), terminal, now)
         expect(shown).toHaveLength(terminal.rows)
         for (const one of shown) expect(Bun.stringWidth(bare(one))).toBe(terminal.columns)

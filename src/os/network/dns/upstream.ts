@@ -109,6 +109,11 @@ export class Upstreams {
   }
 }
 
+/** Rejects unless a server answers a query of any kind. */
+export async function answersQueries(server: string, timeout: number): Promise<void> {
+  await askUdp(server, probe, timeout)
+}
+
 /** Queries over UDP. An answer must come from the server and repeat id and question. */
 function askUdp(server: string, query: Uint8Array, timeout: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()

@@ -42,6 +42,17 @@ export function fit(text: string, width: number): string {
   return `${kept}…${' '.repeat(width - 1 - used)}`
 }
 
+/** Text as lines of at most so many cells, broken between words where they are short enough. */
+export function wrapped(text: string, width: number): string[] {
+  const lines = ['']
+  for (const word of harmless(text).split(' ')) {
+    const last = lines.at(-1) ?? ''
+    if (last !== '' && Bun.stringWidth(last) + 1 + Bun.stringWidth(word) > width) lines.push(word)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  }
+  return lines
+}
+
 /** Text of so many cells, at the right end of them. */
 export function right(text: string, width: number): string {
   const clean = fit(text, Math.min(width, Bun.stringWidth(harmless(text))))

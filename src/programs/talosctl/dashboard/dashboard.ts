@@ -61,7 +61,7 @@ export async function showDashboard({ cluster, terminal, interval, signal: outer
     draw()
   })
   terminal.show(screen(nodes, view, terminal.size(), now()))
-  const followed = watches.map((watch) => watch.follow(signal))
+  const followed = watches.map((watch) => watch.follow(signal, () => view.tab === 'Network'))
   const looks = watches.map(async (watch) => {
     for (let round = 0; !signal.aborted; round++) {
       const begun = performance.now()

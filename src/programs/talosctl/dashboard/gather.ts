@@ -13,6 +13,17 @@ const history = 300
 const keptLines = 500
 const sector = 512
 const again = 3000
+/** Milliseconds for an explanation, which waits for what does not answer, and between two. */
+const explainTimeout = 15_000
+const explainInterval = 10_000
+/** Milliseconds after which a screen that shows explanations is noticed. */
+const explainLook = 250
+
+interface CallOptions {
+  readonly node: string | undefined
+  readonly timeout: number
+  readonly signal: AbortSignal
+}
 
 /** One node being watched. */
 export class NodeWatch {
@@ -93,19 +104,70 @@ export class NodeWatch {
       state.addresses = ((addresses.addresses ?? []) as string[]).map((address) => address.replace(/\/\d+$/, ''))
       const image = String(kubelet.image ?? '')
       state.kubernetes = image.slice(image.lastIndexOf(':') + 1)
-      let members = 0
-      const all = { namespace: 'cluster', type: 'Members.cluster.talos.dev' }
-      for await (const _ of cluster.stream('cosi.resource.State/List', all, options)) members++
-      state.members = members
+      state.members = (await this.#list('Members.cluster.talos.dev', 'cluster', options)).length
+      state.paths = await this.#paths(options)
+      const manager = await spec('SiderolinkStatuses.siderolink.talos.dev', 'siderolink', 'siderolink-status')
+      state.managed = manager.host ? `${manager.host} ${manager.connected ? 'connected' : 'not heard'}` : undefined
     } catch {
       // the figures show that the node is away
     }
   }
 
-  /** The kernel's messages and the machine's events as they come, until the signal fires. */
-  async follow(signal: AbortSignal): Promise<void> {
+  /** The specs of all resources of a type. */
+  async #list(type: string, namespace: string, options: CallOptions): Promise<Record<string, unknown>[]> {
+    const found: Record<string, unknown>[] = []
+    for await (const { resource } of this.cluster.stream('cosi.resource.State/List', { type, namespace }, options))
+      if (resource) found.push((specOf(resource) ?? {}) as Record<string, unknown>)
+    return found
+  }
+
+  /** How packets leave the node. */
+  async #paths(options: CallOptions): Promise<[string, string][]> {
+    const [addresses, routes, resolvers, servers] = await Promise.all([
+      this.#list('AddressStatuses.net.talos.dev', 'network', options),
+      this.#list('RouteStatuses.net.talos.dev', 'network', options),
+      this.#list('ResolverStatuses.net.talos.dev', 'network', options),
+      this.#list('TimeServerStatuses.net.talos.dev', 'network', options),
+    ])
+    const values = (rows: Record<string, unknown>[], key: string) =>
+      rows.flatMap((row) => (row[key] as string[] | undefined) ?? []).join(' ')
+    return [
+      ...addresses.flatMap((row): [string, string][] => (row.linkName === 'lo' ? [] : [[String(row.linkName), String(row.address)]])),
+      ...routes.flatMap(({ dst, gateway, outLinkName, priority }): [string, string][] =>
+        dst || !gateway ? [] : [['default', `by ${gateway} on ${outLinkName}, metric ${priority}`]],
+      ),
+      ['names', values(resolvers, 'dnsServers') || 'no server'],
+      ['time', values(servers, 'timeServers') || 'no server'],
+    ]
+  }
+
+  /** Keeps what is wrong. The node probes its gateway, its servers and the endpoint of the cluster for this. */
+  async #explain(signal: AbortSignal, wanted: () => boolean): Promise<void> {
+    const { state, node } = this
+    for (let due = 0; !signal.aborted; await pause(explainLook, signal)) {
+      if (!wanted() || performance.now() < due) continue
+      try {
+        state.reasons = await this.#reasons({ node, timeout: explainTimeout, signal })
+      } catch {
+        state.reasons = [] // the figures show that the node is away
+      }
+      due = performance.now() + explainInterval
+    }
+  }
+
+  async #reasons(options: CallOptions): Promise<string[]> {
+    const { messages } = await this.cluster.unary('ichor.v1.ExplainService/Explain', {}, options)
+    return (messages[0]?.causes ?? []).map(({ subject, sentence, error }) => {
+      const last = error.trimEnd().split('\n').at(-1)
+      return `${subject}: ${sentence}${last ? `: ${last}` : ''}`
+    })
+  }
+
+  /** The kernel's messages and the machine's events as they come, until the signal fires; while `explained`, what is wrong too. */
+  async follow(signal: AbortSignal, explained: () => boolean): Promise<void> {
     const { cluster, node, state } = this
     await Promise.all([
+      this.#explain(signal, explained),
       withRetries(signal, async () => {
         state.kernelLog.length = 0
         const decoder = new TextDecoder()

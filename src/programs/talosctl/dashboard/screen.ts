@@ -1,6 +1,6 @@
 /** The dashboard's screen as lines of text: a function of what is known, what is looked at, and the terminal's size. */
 import { humanSize } from '../output/units.ts'
-import { bar, fit, graph, line, type Piece, right, type Style } from './cells.ts'
+import { bar, fit, graph, line, type Piece, right, type Style, wrapped } from './cells.ts'
 import type { Choice, NodeState, RateLine, View } from './state.ts'
 import { tabs } from './state.ts'
 
@@ -91,6 +91,7 @@ const bodies: Record<View['tab'], Body> = {
       ['Addresses', node.addresses.join(' ')],
       ['Kubernetes', node.kubernetes],
       ['Members', node.members ? String(node.members) : ''],
+      ...(node.managed === undefined ? [] : [['SideroLink', node.managed] as [string, string]]),
       ...node.unmet.map((text): [string, string, Style] => ['Waits for', text, 'yellow']),
     ]
     const left = facts.map(([name, value, style]) =>
@@ -149,8 +150,14 @@ const bodies: Record<View['tab'], Body> = {
     ]
   },
   Network(node, view, { columns, rows }) {
-    const lines = node.network.map((one) => rateLine(one, 'received', 'sent', columns))
-    return [rule('links, bytes a second', columns), ...window(lines, view.scroll, rows - 1)]
+    const lines = [
+      ...node.paths.map(([name, value]) => line([[fit(` ${name}`, 18), 'dim'], [value]], columns)),
+      ...(node.reasons.length > 0 ? [rule('what is wrong', columns)] : []),
+      ...node.reasons.flatMap((text) => wrapped(text, columns - 1).map((part) => line([[` ${part}`, 'yellow']], columns))),
+      rule('links, bytes a second', columns),
+      ...node.network.map((one) => rateLine(one, 'received', 'sent', columns)),
+    ]
+    return [rule('addresses and routes', columns), ...window(lines, view.scroll, rows - 1)]
   },
   Logs(_, view, room) {
     return choosing(view.logs, tail(view.log, view.scroll, room.columns - listWidth(view.logs) - 1, room.rows), room)

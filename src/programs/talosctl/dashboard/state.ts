@@ -39,6 +39,12 @@ export interface NodeState {
   /** What keeps it from being ready. */
   unmet: readonly string[]
   addresses: readonly string[]
+  /** Addresses with their links, default routes, and the servers for names and time: rows of a name and a value. */
+  paths: readonly (readonly [name: string, value: string])[]
+  /** Whether its management server is heard; undefined without one. */
+  managed: string | undefined
+  /** What is wrong, the deepest cause first. */
+  reasons: readonly string[]
   kubernetes: string
   members: number
   uptime: number
@@ -97,6 +103,9 @@ export function newNode(name: string): NodeState {
     ready: false,
     unmet: [],
     addresses: [],
+    paths: [],
+    managed: undefined,
+    reasons: [],
     kubernetes: '',
     members: 0,
     uptime: 0,
