@@ -35,6 +35,8 @@ export interface MachineOptions {
   networks?: readonly MachineNetwork[]
   /** What the first network does besides: let out to the host (10.0.2.2) and its network, or offer a boot file. */
   outside?: boolean
+  /** The network namespace that stands for the host; its API is on the loopback of that. */
+  netns?: string
   pxe?: { folder: string; file: string }
   /** Ports of the machine that are wanted on the loopback besides its API. */
   ports?: readonly number[]
@@ -134,7 +136,8 @@ export class TestMachine {
     for (const wanted of options.ports ?? []) ports.set(wanted, await freePort())
     const before = existsSync(options.console) ? readFileSync(options.console).length : 0
     const output = openSync(`${options.console}.qemu`, 'a')
-    const argv = [...tied, 'qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
+    const within = options.netns ? ['nsenter', `--net=${options.netns}`] : []
+    const argv = [...tied, ...within, 'qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
     const qemu = Bun.spawn(argv, { stdin: 'ignore', stdout: output, stderr: output })
     closeSync(output)
     return new TestMachine(port, ports, options.console, before, qemu)
