@@ -5,7 +5,7 @@ import { RpcError } from '../../../../rpc/status.ts'
 import type { Cluster } from '../../cluster.ts'
 import { LiveArgument } from '../../completion/live-argument.ts'
 import { resourceIds, resourceTypes } from '../../completion/suggestions.ts'
-import { NodeErrors, UsageError } from '../../failure.ts'
+import { describe, NodeErrors, UsageError } from '../../failure.ts'
 import { firstAnswer } from '../../fan-out.ts'
 import type { Io } from '../../io.ts'
 import { parseTemplate, sortedKeys, type Template } from '../../output/jsonpath.ts'
@@ -113,47 +113,96 @@ const marks: Record<number, { name: string; mark: string }> = {
   [wire.resource.EventType.DESTROYED]: { name: 'destroyed', mark: '-' },
 }
 
-/** Prints what is there in one go, then each change; the columns are those of the first print and grow when they must. */
+/** Milliseconds for which the first print waits for nodes that are late. */
+const patience = 1000
+
+/**
+ * Prints what is there in one go, then each change; the columns are those of the first print and grow when they must. A node that is lost
+ * is reported when that happens, and the others go on. Throws when all are lost.
+ */
 async function watch(io: Io, cluster: Cluster, definition: Definition, query: Query, format: Format): Promise<void> {
-  const cells = cellsOf(definition)
-  const lines = new LiveTable()
-  const [node, ...rest] = header(definition)
-  let waiting: Row[] | undefined = [[node, '*', ...rest]]
-  let shown = 0
-  const flush = () => {
-    lines.fit(waiting ?? [])
-    for (const one of waiting ?? []) io.stdout.write(lines.line(one))
-    waiting = undefined
-  }
   const nodes = await cluster.nodes()
   const watched: (string | undefined)[] = nodes.length > 0 ? [...nodes] : [undefined]
-  let starting = watched.length
-  const follow = async (one: string | undefined) => {
-    const name = one ?? (await cluster.peer())
-    const options = query.id === undefined ? { bootstrapContents: true } : {}
-    for await (const { event } of cluster.stream('cosi.resource.State/Watch', { ...query, options, apiVersion: 1 }, { node: one })) {
-      for (const { eventType, resource, error } of event) {
-        const ended = eventType === wire.resource.EventType.BOOTSTRAPPED || query.id !== undefined
-        if (eventType === wire.resource.EventType.ERRORED) throw new Error(`watch on ${name} ended: ${error}`)
-        const mark = marks[eventType]
-        if (mark && resource) {
-          if (format.kind !== 'table') io.stdout.write(document(resource, name, format, shown++, mark.name))
-          else {
-            const next = [name, mark.mark, ...row(definition, resource), ...cells(specOf(resource))]
-            if (waiting) waiting.push(next)
-            else io.stdout.write(lines.line(next))
-          }
-        }
-        if (ended && --starting === 0 && format.kind === 'table') flush()
-      }
+  const screen = new WatchScreen(io, definition, format, watched)
+  const lost: { node: string; error: Error }[] = []
+  const follow = async (node: string | undefined) => {
+    try {
+      await followNode(cluster, node, query, screen)
+    } catch (thrown) {
+      if (io.signal.aborted) return
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+      lost.push({ node: node ?? '', error })
+      screen.started(node)
+      if (lost.length < watched.length) io.stderr.write(`${node}: ${describe(error)}; the other nodes are still watched\n`)
     }
   }
-  try {
-    await Promise.all(watched.map(follow))
-  } catch (error) {
-    if (!io.signal.aborted) throw error
+  await Promise.all(watched.map(follow))
+  screen.close()
+  const [first] = lost
+  if (!first || io.signal.aborted) return
+  throw watched.length === 1 ? first.error : new NodeErrors(lost, watched.length)
+}
+
+async function followNode(cluster: Cluster, node: string | undefined, query: Query, screen: WatchScreen): Promise<void> {
+  const name = node ?? (await cluster.peer())
+  const options = query.id === undefined ? { bootstrapContents: true } : {}
+  for await (const { event } of cluster.stream('cosi.resource.State/Watch', { ...query, options, apiVersion: 1 }, { node })) {
+    for (const { eventType, resource, error } of event) {
+      if (eventType === wire.resource.EventType.ERRORED) throw new Error(`watch on ${name} ended: ${error}`)
+      const mark = marks[eventType]
+      if (mark && resource) screen.show(name, mark, resource)
+      if (eventType === wire.resource.EventType.BOOTSTRAPPED || query.id !== undefined) screen.started(node)
+    }
   }
-  if (waiting && format.kind === 'table') flush()
+}
+
+/** What a watch prints. */
+class WatchScreen {
+  readonly #lines = new LiveTable()
+  readonly #cells: ReturnType<typeof cellsOf>
+  #waiting: Row[] | undefined
+  readonly #starting: Set<string | undefined>
+  #shown = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(
+    readonly io: Io,
+    readonly definition: Definition,
+    readonly format: Format,
+    nodes: readonly (string | undefined)[],
+  ) {
+    this.#cells = cellsOf(definition)
+    const [node, ...rest] = header(definition)
+    this.#waiting = format.kind === 'table' ? [[node, '*', ...rest]] : undefined
+    this.#starting = new Set(nodes)
+  }
+
+  show(node: string, { name, mark }: { name: string; mark: string }, resource: cosi.resource.Resource): void {
+    const { io, definition, format } = this
+    if (format.kind !== 'table') {
+      io.stdout.write(document(resource, node, format, this.#shown++, name))
+      return
+    }
+    const next = [node, mark, ...row(definition, resource), ...this.#cells(specOf(resource))]
+    if (this.#waiting) this.#waiting.push(next)
+    else io.stdout.write(this.#lines.line(next))
+  }
+
+  /** A node has shown all that was there, or is lost. */
+  started(node: string | undefined): void {
+    this.#starting.delete(node)
+    if (this.#starting.size === 0) this.close()
+    else this.#timer ??= setTimeout(() => this.close(), patience)
+  }
+
+  /** Ends the wait for what is there. */
+  close(): void {
+    clearTimeout(this.#timer)
+    const waiting = this.#waiting ?? []
+    this.#lines.fit(waiting)
+    for (const one of waiting) this.io.stdout.write(this.#lines.line(one))
+    this.#waiting = undefined
+  }
 }
 
 function header({ columns }: Definition): string[] {

@@ -5,8 +5,10 @@ import { resources as clusterResources } from '../../../../../src/os/cluster/res
 import { Member } from '../../../../../src/os/cluster/resources/member.ts'
 import { MachineConfig } from '../../../../../src/os/config/resources/machine-config.ts'
 import { resources as networkResources } from '../../../../../src/os/network/resource-types.ts'
+import { readers, serverStream } from '../../../../../src/rpc/server/method.ts'
 import { roleAccess } from '../../../../../src/rpc/server/resource-access.ts'
 import { stateMethods } from '../../../../../src/rpc/server/state.ts'
+import { RpcError } from '../../../../../src/rpc/status.ts'
 import { talosctl, transcript } from '../../peer.ts'
 
 const methods = stateMethods(roleAccess)
@@ -148,6 +150,28 @@ test('a watch shows what is there, then every change with a mark', async () => {
   const mark = (row: string | undefined, sign: string) => row?.replace(/^(\S+ +)/, `$1${sign}   `)
   expect(code).toBe(0)
   expect(stdout.split('\n')).toEqual([mark(header, '*')!, mark(rows[0], '+')!, mark(rows[1], '+')!, mark(rows[1], '-')!, ''])
+})
+
+test('a watch of several nodes goes on without the one that is lost, and delays nothing for it', async () => {
+  const stop = new AbortController()
+  const failing = serverStream('cosi.resource.State/Watch', readers, async function* (request, context) {
+    if (context.metadata.node?.[0] === '10.6.0.9') throw new RpcError('Unavailable', 'no route to it')
+    const watch = methods.find(({ path }) => path === 'cosi.resource.State/Watch') ?? expect.unreachable()
+    yield* (watch as { handle(request: unknown, context: unknown): AsyncIterable<never> }).handle(request, context)
+  })
+  const outcome = await talosctl([...methods.filter(({ path }) => path !== failing.path), failing], ['get', 'members', '-w'], {
+    store: members(),
+    nodes: ['10.6.0.9', '10.6.0.2'],
+    signal: stop.signal,
+    seen: (text) => {
+      if (text.includes('worker-1')) stop.abort()
+    },
+  })
+  expect(outcome.stdout.split('\n').length).toBe(4)
+  expect(outcome).toMatchObject({
+    code: 0,
+    stderr: '10.6.0.9: rpc error: code = Unavailable desc = no route to it; the other nodes are still watched\n',
+  })
 })
 
 test('a watch in yaml names the event', async () => {
