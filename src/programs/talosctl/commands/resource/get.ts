@@ -114,7 +114,7 @@ const marks: Record<number, { name: string; mark: string }> = {
 }
 
 /** Milliseconds for which the first print waits for nodes that are late. */
-const patience = 1000
+const startTimeout = 1000
 
 /**
  * Prints what is there in one go, then each change; the columns are those of the first print and grow when they must. A node that is lost
@@ -192,7 +192,7 @@ class WatchScreen {
   started(node: string | undefined): void {
     this.#starting.delete(node)
     if (this.#starting.size === 0) this.close()
-    else this.#timer ??= setTimeout(() => this.close(), patience)
+    else this.#timer ??= setTimeout(() => this.close(), startTimeout)
   }
 
   /** Ends the wait for what is there. */
