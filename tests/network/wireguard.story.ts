@@ -2,7 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newPrivateKey, publicKeyOf } from '../../src/wire/wireguard/keys.ts'
+import { openCapture } from '../../src/linux/net/capture.ts'
+import { DatagramPort } from '../../src/linux/net/datagrams.ts'
+import { inNetns } from '../../src/linux/net/netns.ts'
+import { openPacket } from '../../src/linux/net/packet.ts'
+import { CookieJar } from '../../src/wire/wireguard/cookie.ts'
+import { initiate } from '../../src/wire/wireguard/handshake.ts'
+import { keyBytes, newPrivateKey, publicKeyOf } from '../../src/wire/wireguard/keys.ts'
+import { initiationAt, messageType } from '../../src/wire/wireguard/message.ts'
+import { parseEndpoint } from '../../src/wire/wireguard/socket-address.ts'
+import { x25519Key } from '../../src/wire/x509/x25519.ts'
 import { succeeded } from '../cluster/cluster.ts'
 import { builtTool, run } from '../etcd/etcd-tools.ts'
 import { eventually, Namespaces, program, spawnIn } from './lab/namespaces.ts'
@@ -74,6 +83,21 @@ socket.send(data); setTimeout(() => { console.log(good); process.exit(0) }, 2000
 
 const ping = (from: Side, address: string, length: number) =>
   run(['nsenter', `--net=${from.netns}`, 'ping', '-q', '-c', '3', '-i', '0.2', '-W', '5', '-s', `${length}`, address])
+
+/** Captures the messages of WireGuard that arrive at a side, each with the IPv4 packet around it. */
+function captured({ netns }: Side, take: (message: Uint8Array, packet: Buffer) => void): { close(): void } {
+  const link = { index: spaces.network(netns).link('eth0')?.index ?? 0, name: 'eth0' }
+  const [ethernet, headers] = [14, 14 + 20 + 8]
+  return openCapture(
+    link,
+    (frame) => {
+      const copy = Buffer.from(frame)
+      const isUdp = copy.length > headers && copy.readUInt16BE(12) === 0x0800 && copy[ethernet + 9] === 17
+      if (isUdp && [20, 22].some((at) => copy.readUInt16BE(ethernet + at) === port)) take(copy.subarray(headers), copy.subarray(ethernet))
+    },
+    { netns },
+  )
+}
 
 /** Starts a program on each side, with a tunnel between them. */
 async function connect(sides: readonly [Side, Side], argv: readonly (readonly string[])[]): Promise<void> {
@@ -165,6 +189,70 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
     },
     120_000,
   )
+
+  test('a message that is sent once more is dropped', async () => {
+    const echoes = async () =>
+      Number(
+        (await run(['nsenter', `--net=${ours.netns}`, 'cat', '/proc/net/snmp'])).stdout.match(/Icmp: \d+ \d+ \d+ (?:\d+ ){5}(\d+)/)?.[1],
+      )
+    const messages: Buffer[] = []
+    const capture = captured(ours, (message, packet) => {
+      if (message[0] === messageType.transport) messages.push(packet)
+    })
+    const before = await echoes()
+    succeeded(await ping(theirs, ours.inner, 56))
+    capture.close()
+    expect(messages.length).toBeGreaterThanOrEqual(3)
+    expect((await echoes()) - before).toBe(3)
+    const link = spaces.network(theirs.netns).link('eth0')
+    const target = spaces.network(ours.netns).link('eth0')?.hardwareAddress ?? ''
+    const sender = { index: link?.index ?? 0, name: 'eth0', hardwareAddress: link?.hardwareAddress ?? '' }
+    const socket = openPacket(sender, { family: 'ip4', port: 1 }, () => {}, { netns: theirs.netns })
+    const received = async () => Number((await configure(ours, 'show', '@', 'transfer')).split('\t')[1])
+    const bytes = await received()
+    for (const message of messages) socket.send(message, target)
+    socket.close()
+    succeeded(await ping(theirs, ours.inner, 56))
+    // What came after the copies has been received: they have been seen too.
+    expect((await echoes()) - before).toBe(6)
+    const each = messages.reduce((sum, packet) => sum + packet.length, 0)
+    expect((await received()) - bytes).toBeLessThan(each + 200)
+  }, 60_000)
+
+  test('under load a handshake needs the cookie that was sent to its address', async () => {
+    const seen: string[] = []
+    const captures = [ours, theirs].map((each) =>
+      captured(each, (message) => {
+        const cookie = message[0] === messageType.initiation && message.subarray(initiationAt.mac2).some((byte) => byte !== 0)
+        seen.push(message[0] === messageType.cookieReply ? 'cookie' : cookie ? 'initiation with a cookie' : 'other')
+      }),
+    )
+    const flood = inNetns(theirs.netns, () => new DatagramPort('inet', 0))
+    const target = parseEndpoint(`${ours.outer}:${port}`)?.socketAddress ?? expect.unreachable()
+    const strangers = new CookieJar(keyBytes(ours.publicKey))
+    const stranger = x25519Key(keyBytes(newPrivateKey()))
+    const identity = { publicKey: keyBytes(ours.publicKey), presharedKey: new Uint8Array(32) }
+    const { message } = initiate(stranger, identity as never, 1, new Uint8Array(12))
+    strangers.sign(message, 0)
+    const timer = setInterval(() => {
+      for (let count = 0; count < 20; count++) flood.queue(message, 0, message.length, target)
+      flood.flush()
+    }, 20)
+    try {
+      await eventually(() => seen.includes('cookie'), 'cookies are sent', 20_000)
+      const peer = ['peer', ours.publicKey, 'preshared-key', join(folder, 'psk'), 'endpoint', `${ours.outer}:${port}`]
+      await configure(theirs, 'set', '@', 'peer', ours.publicKey, 'remove')
+      await configure(theirs, 'set', '@', ...peer, 'allowed-ips', `${ours.inner}/32,${ours.inner6}/128`, 'persistent-keepalive', '25')
+      const handshakes = async () => Number((await configure(theirs, 'show', '@', 'latest-handshakes')).trim().split('\t')[1])
+      await eventually(async () => (await handshakes()) > 0, 'a handshake under load', 60_000)
+      expect(seen).toContain('initiation with a cookie')
+    } finally {
+      clearInterval(timer)
+      flood.close()
+      for (const each of captures) each.close()
+    }
+    succeeded(await ping(theirs, ours.inner, 56))
+  }, 120_000)
 
   test('the tunnel may run over IPv6, whose packets are not fragmented', async () => {
     const move = async (key: 'outer' | 'outer6') => {
