@@ -19,6 +19,7 @@ const packages = [
   { name: 'rsyslog-gnutls', why: 'receives logs over TLS', shown: '/usr/lib/x86_64-linux-gnu/rsyslog/lmnsd_gtls.so' },
   { name: 'iputils-ping', why: 'tries links', shown: '/usr/bin/ping' },
   { name: 'wireguard-tools', why: 'configures and shows WireGuard links', shown: '/usr/bin/wg' },
+  { name: 'prometheus', why: 'reads metrics, and checks the rules of alerts', shown: '/usr/bin/promtool' },
   { name: 'ethtool', why: 'shows the settings of network interfaces', shown: '/usr/sbin/ethtool' },
 ]
 

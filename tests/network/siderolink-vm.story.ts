@@ -15,6 +15,8 @@ const folder = stateFolder('siderolink')
 const spaces = new Namespaces()
 const uuid = 'aaaaaaaa-0000-4000-8000-000000000009'
 const node = 'fdae:41e4:649b:9303::99'
+/** The agent's address in its network, where it takes events (8080) and logs (4001). */
+const server = 'fdae:41e4:649b:9303::1'
 const minutes = 60_000
 let machine: TestMachine | undefined
 let agent: ReturnType<typeof spawnIn> | undefined
@@ -28,7 +30,7 @@ afterAll(async () => {
 })
 
 test.skipIf(needs.length > 0)(
-  'it is reached through the link alone, keeps the token that its server gives it, and joins again with it',
+  'it is reached through the link alone, sends its events and kernel log through it, keeps the token that its server gives it, and joins again with it',
   async () => {
     const host = spaces.make('host')
     const path = await builtTool(folder, 'agent', 'tests/interop/siderolink', 'github.com/siderolabs/siderolink/cmd/siderolink-agent')
@@ -42,7 +44,10 @@ test.skipIf(needs.length > 0)(
     machine = await TestMachine.start({
       image,
       console: join(folder, 'console.log'),
-      append: 'siderolink.api=grpc://10.0.2.2:4000?jointoken=token',
+      append: [
+        'siderolink.api=grpc://10.0.2.2:4000?jointoken=token',
+        `talos.events.sink=[${server}]:8080 talos.logging.kernel=tcp://[${server}]:4001`,
+      ].join(' '),
       outside: true,
       netns: host,
       smbios: [`type=1,uuid=${uuid}`],
@@ -57,11 +62,15 @@ test.skipIf(needs.length > 0)(
     // The other network of the machine has no API.
     expect((await talosctl(`127.0.0.1:${machine.port}`, 'version')).code).not.toBe(0)
 
+    const agentLog = () => readFileSync(join(folder, 'agent.log'), 'utf8')
+    for (const what of [/machine\.MachineStatusEvent/, /Command line: .*siderolink\.api/])
+      await machine.until(`the agent has ${what}`, async () => what.test(agentLog()), 2 * minutes)
+
     const token = JSON.stringify({ Fingerprint: 'ab'.repeat(32), Token: 'bbbbbbbb-0000-4000-8000-000000000001' })
     expect(await talosctl(node, 'meta', 'write', '0x10', token)).toMatchObject({ code: 0 })
     await through(/bbbbbbbb-0000-4000-8000-000000000001/, 'get', 'uniquemachinetoken', '-o', 'yaml')
 
-    const provisions = () => readFileSync(join(folder, 'agent.log'), 'utf8').match(/got new node.*/g) ?? []
+    const provisions = () => agentLog().match(/got new node.*/g) ?? []
     await machine.until(
       'it joins with the token',
       async () => /bbbbbbbb-0000-4000-8000-000000000001/.test(provisions().at(-1) ?? ''),
