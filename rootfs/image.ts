@@ -12,13 +12,17 @@ import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
 import { writeNodeImage } from './image/container/node-image.ts'
 import { writeDisk } from './image/disk.ts'
+import { writeGcp } from './image/formats/gcp.ts'
+import { writeOva } from './image/formats/ova.ts'
+import { writeQcow2 } from './image/formats/qcow2.ts'
+import { writeVhd } from './image/formats/vhd.ts'
+import { writeVmdk } from './image/formats/vmdk.ts'
 import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey, signatureLine } from './image/key.ts'
 import { help, type ImageOptions, imageOptions } from './image/options.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
-import { writeQcow2 } from './image/qcow2.ts'
-import { makeRelease, type Release, sizeOf } from './image/release.ts'
+import { makeRelease, type Release, sizeOf, version } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
 import { enrollment, readPcrKey } from './image/secure-boot.ts'
@@ -95,7 +99,7 @@ async function during<T>(what: string, run: (shown: Task) => T | Promise<T>): Pr
 
 /** Everything that machines start from, and what it consists of. */
 async function makeForMachines(options: ImageOptions, { work, key, product }: Making) {
-  const { output, secureBoot, only } = options
+  const { secureBoot, only } = options
   const line = commandLine(options.extraKernelArgs, options.platform)
   const starters = await takeStarters({ relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0()
@@ -107,8 +111,7 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
   if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
   if (only.has('disk')) {
-    await product('ichor-amd64.raw', (path) => writeDisk(path, release, options.diskFirmware))
-    await product('ichor-amd64.qcow2', (path) => writeQcow2(path, join(output, 'ichor-amd64.raw'), virtualDisk))
+    await writeDisks(options, release, { work, product })
   }
   if (only.has('pxe')) {
     await product('ichor-vmlinuz', of('vmlinuz'))
@@ -121,6 +124,25 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   await product('ichor-amd64.manifest.sig', of('manifest.sig'))
   await product('ichor-amd64.spdx.json', (path) => writeFileSync(path, root.sbom))
   return { root, release, summary: `kernel ${starters.kernel.release}, root ${release.verity.rootHash}` }
+}
+
+/** The disk in the requested formats, all from the raw one. */
+async function writeDisks({ output, diskFormats, diskFirmware }: ImageOptions, release: Release, { work, product }: Omit<Making, 'key'>) {
+  const kept = diskFormats.has('raw')
+  const raw = join(kept ? output : work, 'ichor-amd64.raw')
+  if (kept) await product('ichor-amd64.raw', (path) => writeDisk(path, release, diskFirmware))
+  else await during('making the disk', () => writeDisk(raw, release, diskFirmware))
+  const { rootHash } = release.verity
+  if (diskFormats.has('qcow2')) await product('ichor-amd64.qcow2', (path) => writeQcow2(path, raw, virtualDisk))
+  if (diskFormats.has('vhd')) await product('ichor-amd64.vhd', (path) => writeVhd(path, raw, rootHash))
+  if (diskFormats.has('gcp')) await product('ichor-amd64.raw.tar.gz', (path) => writeGcp(path, raw))
+  const vmdk = (path: string) => writeVmdk(path, raw, virtualDisk, rootHash)
+  if (diskFormats.has('vmdk')) await product('ichor-amd64.vmdk', vmdk)
+  if (!diskFormats.has('ova')) return
+  const inside = join(work, 'ova.vmdk')
+  await during('making the disk of the OVA', () => vmdk(inside))
+  const appliance = { name: 'ichor-amd64', version, firmware: diskFirmware, disk: virtualDisk }
+  await product('ichor-amd64.ova', (path) => writeOva(path, inside, appliance))
 }
 
 /** The sizes that the configuration requests. */

@@ -10,7 +10,7 @@ import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '.
 /** The help, with every flag. */
 export const help = `Makes everything a machine starts from, in dist/:
   ichor-amd64.iso                for CD and USB stick, BIOS and UEFI
-  ichor-amd64.raw, .qcow2        a disk with the system on it
+  ichor-amd64.raw, .qcow2        a disk with the system on it; .vhd, .raw.tar.gz, .vmdk, .ova on request
   ichor-amd64.efi                the unified kernel image
   ichor-vmlinuz, ichor-initramfs, ichor-cmdline
                                  for machines started through a network; the root is in the initramfs
@@ -43,6 +43,7 @@ usage: ./mkimage.sh [flags]
   --sd-boot-enroll-keys HOW  if-safe: the boot menu offers to trust that certificate (default)
                              force: a machine in setup mode trusts it without confirmation; off: neither
   --disk-firmware uefi|bios  what the disk is started by (uefi)
+  --disk-formats raw,vhd,…   raw, qcow2 (both by default), vhd for Azure, gcp for Google Cloud, vmdk and ova for VMware
   --only iso,pxe,…           only some of: iso, disk, pxe, installer, oci
   --fast                     packed quickly and less tightly, for daily work
   --locked                   takes exactly the Debian packages that the lock files name, or nothing (default)
@@ -66,6 +67,7 @@ export interface ImageOptions {
   pcrKey?: string | undefined
   enroll: 'if-safe' | 'force' | 'off'
   diskFirmware: 'uefi' | 'bios'
+  diskFormats: ReadonlySet<DiskFormat>
   only: ReadonlySet<Product>
   fast: boolean
   locked: boolean
@@ -76,6 +78,10 @@ export interface ImageOptions {
 /** What can be made. */
 export const products = ['iso', 'disk', 'pxe', 'installer', 'oci'] as const
 export type Product = (typeof products)[number]
+
+/** What a disk can be written as. */
+export const diskFormats = ['raw', 'qcow2', 'vhd', 'gcp', 'vmdk', 'ova'] as const
+export type DiskFormat = (typeof diskFormats)[number]
 
 const flags = {
   arch: { type: 'string', default: 'amd64' },
@@ -92,6 +98,7 @@ const flags = {
   'pcr-key': { type: 'string' },
   'sd-boot-enroll-keys': { type: 'string', default: 'if-safe' },
   'disk-firmware': { type: 'string', default: 'uefi' },
+  'disk-formats': { type: 'string', default: 'raw,qcow2' },
   only: { type: 'string' },
   fast: { type: 'boolean', default: false },
   locked: { type: 'boolean', default: false },
@@ -157,7 +164,8 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     pcrKey: path('pcr-key'),
     enroll,
     diskFirmware,
-    only: new Set(values.only === undefined ? products : values.only.split(',').map(product)),
+    diskFormats: new Set(values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))),
+    only: new Set(values.only === undefined ? products : values.only.split(',').map((name) => oneOf(products, '--only', name))),
     fast: values.fast,
     locked: !unlocked && !relock,
     relock,
@@ -165,8 +173,8 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   }
 }
 
-function product(name: string): Product {
-  const found = products.find((each) => each === name)
-  if (!found) throw new UsageError(`--only "${name}": must be some of ${products.join(', ')}`)
+function oneOf<T extends string>(known: readonly T[], flag: string, name: string): T {
+  const found = known.find((each) => each === name)
+  if (!found) throw new UsageError(`${flag} "${name}": must be some of ${known.join(', ')}`)
   return found
 }

@@ -2,7 +2,11 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Qcow2Error, writeQcow2 } from '../../rootfs/image/qcow2.ts'
+import { writeGcp } from '../../rootfs/image/formats/gcp.ts'
+import { writeOva } from '../../rootfs/image/formats/ova.ts'
+import { Qcow2Error, writeQcow2 } from '../../rootfs/image/formats/qcow2.ts'
+import { geometry, writeVhd } from '../../rootfs/image/formats/vhd.ts'
+import { writeVmdk } from '../../rootfs/image/formats/vmdk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-qcow2-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -50,4 +54,77 @@ test('a disk that does not hold what it is made of is refused', async () => {
   writeFileSync(raw, Buffer.alloc(1024))
   await expect(writeQcow2(join(folder, 'small.qcow2'), raw, 512)).rejects.toThrow(Qcow2Error)
   await expect(writeQcow2(join(folder, 'odd.qcow2'), raw, 1025)).rejects.toThrow('does not hold')
+})
+
+/** A disk with content at its start, in its midst and at an end that is no whole unit of any format. */
+function sample(name: string): string {
+  const raw = join(folder, name)
+  const bytes = Buffer.alloc((3 << 20) + 512)
+  bytes.fill('start', 0, 70_000)
+  bytes.fill('middle', 1_500_000, 1_800_000)
+  bytes.fill('end', bytes.length - 512)
+  writeFileSync(raw, bytes)
+  return raw
+}
+const identification = 'ab'.repeat(32)
+const qemuImg = Bun.which('qemu-img')
+if (!qemuImg) console.log('skipped: disks are not compared, which needs qemu-img')
+
+/** Compares a disk with the raw one it was made of, by a program that others wrote; a longer one has to end with zeros. */
+function compared(format: string, made: string, raw: string): string {
+  const { stdout, stderr } = Bun.spawnSync([qemuImg ?? '', 'compare', '-f', format, '-F', 'raw', made, raw])
+  return `${stdout}${stderr}`
+}
+
+test.skipIf(!qemuImg)('disks of Azure and VMware hold what they were made of', async () => {
+  const raw = sample('sample.raw')
+  const [vhd, vmdk] = [join(folder, 'disk.vhd'), join(folder, 'disk.vmdk')]
+  await writeVhd(vhd, raw, identification)
+  expect(compared('vpc', vhd, raw)).toContain('Images are identical')
+  await writeVmdk(vmdk, raw, 1 << 30, identification)
+  expect(compared('vmdk', vmdk, raw)).toContain('Images are identical')
+})
+
+test('a disk of Azure has whole mebibytes and a footer with its checksum', async () => {
+  const vhd = join(folder, 'footer.vhd')
+  await writeVhd(vhd, sample('footer.raw'), identification)
+  const bytes = readFileSync(vhd)
+  expect(bytes.length).toBe((4 << 20) + 512)
+  const footer = bytes.subarray(-512)
+  expect([footer.toString('latin1', 0, 8), Number(footer.readBigUInt64BE(48)), footer.readUInt32BE(60)]).toEqual(['conectix', 4 << 20, 2])
+  const sum = footer.reduce((all, byte, at) => all + (at >= 64 && at < 68 ? 0 : byte), 0)
+  expect(footer.readUInt32BE(64)).toBe(~sum >>> 0)
+})
+
+test.each([
+  [8192, { cylinders: 120, heads: 4, sectors: 17 }],
+  [2 ** 21, { cylinders: 2080, heads: 16, sectors: 63 }],
+  [2 ** 31, { cylinders: 65_535, heads: 16, sectors: 255 }],
+])('the geometry of %d sectors', (sectors, expected) => {
+  expect(geometry(sectors)).toEqual(expected)
+})
+
+test('a disk of Google Cloud is disk.raw of whole units', async () => {
+  const [raw, packed] = [sample('gcp.raw'), join(folder, 'disk.raw.tar.gz')]
+  await writeGcp(packed, raw, 16 << 20)
+  const { stdout } = Bun.spawnSync(['tar', '-tvzf', packed])
+  expect(stdout.toString()).toMatch(/^-rw-r--r-- .* 16777216 .* disk\.raw\n$/)
+  const content = Bun.spawnSync(['sh', '-c', 'tar -xzOf "$0" | cmp -n "$2" - "$1"', packed, raw, String(statSync(raw).size)])
+  expect(content.exitCode).toBe(0)
+})
+
+test('an OVA has its description first, whose hashes and sizes are those of its files', async () => {
+  const [raw, vmdk, ova] = [sample('ova.raw'), join(folder, 'inside.vmdk'), join(folder, 'machine.ova')]
+  await writeVmdk(vmdk, raw, 1 << 30, identification)
+  await writeOva(ova, vmdk, { name: 'machine', version: 'v1', firmware: 'uefi', disk: 1 << 30 })
+  const { stdout } = Bun.spawnSync(['tar', '-xvf', ova, '-C', folder])
+  expect(stdout.toString()).toBe('machine.ovf\nmachine.mf\nmachine.vmdk\n')
+  const of = (name: string) => new Bun.CryptoHasher('sha256').update(readFileSync(join(folder, name))).digest('hex')
+  expect(readFileSync(join(folder, 'machine.mf'), 'utf8')).toBe(
+    ['machine.ovf', 'machine.vmdk'].map((name) => `SHA256(${name})= ${of(name)}\n`).join(''),
+  )
+  const ovf = readFileSync(join(folder, 'machine.ovf'), 'utf8')
+  expect(ovf).toContain(`ovf:size="${statSync(vmdk).size}"`)
+  expect(ovf).toContain(`ovf:capacity="${1 << 30}"`)
+  expect(ovf).toContain('vmw:value="efi"')
 })
