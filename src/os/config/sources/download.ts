@@ -4,27 +4,35 @@ import type { Store } from '../../../cosi/store.ts'
 import { boundedBody } from '../../../wire/http/bounded-body.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import type { Outbound } from '../../outbound.ts'
+import type { DeviceLogin } from './device-flow.ts'
 import { type Look, largestConfig } from './source.ts'
-import { fillVariables } from './variables.ts'
+import { fillVariables, valuesOf } from './variables.ts'
 
 /** Downloads a text after filling in its URL. Throws a one-line error; the caller retries. */
 export async function download(
   address: string,
-  { store, outbound }: { store: Store; outbound: Pick<Outbound, 'fetch'> },
-  { signal, log }: Look,
+  { store, outbound, login }: { store: Store; outbound: Pick<Outbound, 'fetch'>; login?: DeviceLogin | undefined },
+  look: Look,
 ): Promise<string> {
+  const { signal, log } = look
   const url = await fillVariables(address, store, signal)
   if (!(await hasAddress(store, signal))) throw new Error(`fetch "${withoutSecrets(url)}": the machine has no address in its network yet`)
   const shown = withoutSecrets(url)
+  const named = login ? await valuesOf(login.variables, 'authorize the download', store, signal) : {}
+  const authorization = await login?.authorization(url, named, look)
   log.info('fetching machine configuration', { url: shown })
   let response: Response
   try {
-    response = await outbound.fetch(url, { signal, headers: { accept: 'application/yaml, text/yaml, */*' } })
+    response = await outbound.fetch(url, {
+      signal,
+      headers: { accept: 'application/yaml, text/yaml, */*', ...(authorization && { authorization }) },
+    })
   } catch (error) {
     throw new Error(`fetch "${shown}": ${signal.aborted ? 'no answer in time' : reason(error)}`)
   }
   if (!response.ok) {
     await response.body?.cancel()
+    if (response.status === 401) login?.forget()
     throw new Error(`fetch "${shown}": the server answered ${response.status}${response.statusText ? ` ${response.statusText}` : ''}`)
   }
   const body = await boundedBody(response, largestConfig).catch((error) => {

@@ -3,6 +3,7 @@ import type { Store } from '../../../cosi/store.ts'
 import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
 import type { Outbound } from '../../outbound.ts'
 import { diskLabel, readConfigDisk } from './config-disk.ts'
+import { DeviceLogin, deviceFlowOf } from './device-flow.ts'
 import { download } from './download.ts'
 import type { Source } from './source.ts'
 import { variablesOf } from './variables.ts'
@@ -48,7 +49,9 @@ export function machinePlatform(
 ): Source {
   const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
   const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
-  const wrong = problem(name, where, clouds)
+  const wrong = problem(name, where, clouds) ?? problemOf(() => deviceFlowOf(parameters))
+  const flow = wrong ? undefined : deviceFlowOf(parameters)
+  const login = flow && new DeviceLogin(flow, outbound)
   return {
     name: name || 'platform',
     // An error on the command line is permanent.
@@ -58,7 +61,7 @@ export function machinePlatform(
       if (where === 'none') return undefined
       if (where === '' || where === 'guestinfo')
         return clouds.names.includes(name) ? clouds.userData(name, commandLine, look.signal) : undefined
-      return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, { store, outbound }, look)
+      return where === diskLabel ? readConfigDisk(kernel, store, look) : download(where, { store, outbound, login }, look)
     },
   }
 }
@@ -69,8 +72,12 @@ function problem(name: string, where: string, { names }: Clouds): Error | undefi
     return new Error(`read platform: "${name}" is not known: use one of metal, ${names.join(', ')}`)
   if (where === 'guestinfo' && name !== 'vmware') return new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
   if (['', 'none', 'guestinfo', diskLabel].includes(where)) return undefined
+  return problemOf(() => variablesOf(where))
+}
+
+function problemOf(read: () => unknown): Error | undefined {
   try {
-    variablesOf(where)
+    read()
     return undefined
   } catch (error) {
     return error as Error

@@ -47,15 +47,23 @@ export function variablesOf(address: string): string[] {
 
 /** Fills in all variables of the URL; waits for unknown values. Throws a one-line error that names them on timeout. */
 export async function fillVariables(address: string, store: Store, signal: AbortSignal): Promise<string> {
-  const names = variablesOf(address)
+  const values = await valuesOf(variablesOf(address), `fill in "${address}"`, store, signal)
+  return explicit(address).replaceAll(pattern, (_, name: string) => encodeURIComponent(values[name.toLowerCase()] ?? ''))
+}
+
+/** Whether there is a variable of this name. */
+export const isVariable = (name: string): boolean => Object.hasOwn(variables, name)
+
+/** The values of variables; waits for unknown ones. Throws a one-line error that begins with `what` and names them on timeout. */
+export async function valuesOf(names: readonly string[], what: string, store: Store, signal: AbortSignal): Promise<Record<string, string>> {
   const unknown = () => names.filter((name) => !variables[name]?.read(store))
   await known(names, unknown, store, signal)
   const missing = unknown()
   if (missing.length > 0) {
     const missingNames = missing.map((name) => `"\${${name}}" (${variables[name]?.means})`).join(', ')
-    throw new Error(`fill in "${address}": nothing known for ${missingNames}`)
+    throw new Error(`${what}: nothing known for ${missingNames}`)
   }
-  return explicit(address).replaceAll(pattern, (_, name: string) => encodeURIComponent(variables[name.toLowerCase()]?.read(store) ?? ''))
+  return Object.fromEntries(names.map((name) => [name, variables[name]?.read(store) ?? '']))
 }
 
 /** Waits until all values are known, or until the timeout. */
