@@ -40,7 +40,7 @@ export const vipOperator =
     while (!signal.aborted) {
       try {
         await elect(
-          `talos:vip:election:${ip}`,
+          `talos:v1:vip:election:${ip}`,
           async (holding) => {
             reason = ''
             log.info('acquired shared address', { address: ip })
