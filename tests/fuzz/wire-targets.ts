@@ -47,6 +47,7 @@ import { parseSmbios, smbiosFields } from '../../src/wire/smbios.ts'
 import { swapHeader } from '../../src/wire/swap.ts'
 import { parseSyslog } from '../../src/wire/syslog.ts'
 import { findTarPlaces } from '../../src/wire/tar/read.ts'
+import { readTftp } from '../../src/wire/tftp/message.ts'
 import { bytes, type Target, tarOf } from './target.ts'
 
 const mac = '02:00:00:00:00:01'
@@ -182,6 +183,11 @@ export const wireTargets: Record<string, Target> = {
     run: (input) => void readDatagram(input),
   },
   'NTP packets': { seeds: [writeNtp({ stratum: 2, mode: 4 })], answers: ['DecodeError'], run: (input) => void readNtp(input) },
+  'messages of TFTP': {
+    seeds: [Buffer.from('\0\x03\0\x01abc', 'latin1'), Buffer.from('\0\x05\0\x01no such file\0', 'latin1')],
+    answers: ['DecodeError'],
+    run: (input) => void readTftp(input),
+  },
   'messages of netlink': {
     seeds: [
       bytes(

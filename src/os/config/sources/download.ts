@@ -1,4 +1,5 @@
-/** A configuration fetched over HTTP(S). */
+/** A configuration fetched over HTTP(S) or TFTP. */
+import { gunzipSync } from 'node:zlib'
 
 import type { Store } from '../../../cosi/store.ts'
 import { boundedBody } from '../../../wire/http/bounded-body.ts'
@@ -6,6 +7,7 @@ import { NetworkStatus } from '../../network/resources/network-status.ts'
 import type { Outbound } from '../../outbound.ts'
 import type { DeviceLogin } from './device-flow.ts'
 import { type Look, largestConfig } from './source.ts'
+import { fetchTftp } from './tftp.ts'
 import { fillVariables, valuesOf } from './variables.ts'
 
 /** Downloads a text after filling in its URL. Throws a one-line error; the caller retries. */
@@ -21,12 +23,29 @@ export async function download(
   const named = login ? await valuesOf(login.variables, 'authorize the download', store, signal) : {}
   const authorization = await login?.authorization(url, named, look)
   log.info('fetching machine configuration', { url: shown })
+  const body = /^tftp:/i.test(url)
+    ? await fetchTftp(url, largestConfig, signal).catch((error) => {
+        throw new Error(`fetch "${shown}": ${reason(error)}`)
+      })
+    : await fetchHttp(url, shown, { authorization, outbound, login }, signal)
+  if (body.length === 0) throw new Error(`fetch "${shown}": the answer is empty`)
+  return unpacked(body, shown).toString()
+}
+
+async function fetchHttp(
+  url: string,
+  shown: string,
+  {
+    authorization,
+    outbound,
+    login,
+  }: { authorization: string | undefined; outbound: Pick<Outbound, 'fetch'>; login: DeviceLogin | undefined },
+  signal: AbortSignal,
+): Promise<Buffer> {
   let response: Response
   try {
-    response = await outbound.fetch(url, {
-      signal,
-      headers: { accept: 'application/yaml, text/yaml, */*', ...(authorization && { authorization }) },
-    })
+    const headers = { accept: 'application/yaml, text/yaml, */*', ...(authorization && { authorization }) }
+    response = await outbound.fetch(url, { signal, headers })
   } catch (error) {
     throw new Error(`fetch "${shown}": ${signal.aborted ? 'no answer in time' : reason(error)}`)
   }
@@ -35,11 +54,19 @@ export async function download(
     if (response.status === 401) login?.forget()
     throw new Error(`fetch "${shown}": the server answered ${response.status}${response.statusText ? ` ${response.statusText}` : ''}`)
   }
-  const body = await boundedBody(response, largestConfig).catch((error) => {
+  return boundedBody(response, largestConfig).catch((error) => {
     throw new Error(`fetch "${shown}": ${signal.aborted ? 'it did not end in time' : reason(error)}`)
   })
-  if (body.length === 0) throw new Error(`fetch "${shown}": the answer is empty`)
-  return body.toString()
+}
+
+/** A file that is compressed with gzip (RFC 1952) by itself, unlike a body that is only transferred so. */
+function unpacked(body: Buffer, shown: string): Buffer {
+  if (body[0] !== 0x1f || body[1] !== 0x8b) return body
+  try {
+    return gunzipSync(body, { maxOutputLength: largestConfig })
+  } catch (error) {
+    throw new Error(`unpack "${shown}": ${reason(error)}`)
+  }
 }
 
 /** Without an address nothing can be downloaded. */

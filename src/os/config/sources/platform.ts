@@ -49,7 +49,7 @@ export function machinePlatform(
 ): Source {
   const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
   const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
-  const wrong = problem(name, where, clouds) ?? problemOf(() => deviceFlowOf(parameters))
+  const wrong = problem(name, where, clouds) ?? problemOf(() => authorized(where, parameters))
   const flow = wrong ? undefined : deviceFlowOf(parameters)
   const login = flow && new DeviceLogin(flow, outbound)
   return {
@@ -73,6 +73,12 @@ function problem(name: string, where: string, { names }: Clouds): Error | undefi
   if (where === 'guestinfo' && name !== 'vmware') return new Error(`read "talos.config": "guestinfo" is for vmware, not for "${name}"`)
   if (['', 'none', 'guestinfo', diskLabel].includes(where)) return undefined
   return problemOf(() => variablesOf(where))
+}
+
+/** Throws for parameters of an authorization that cannot be: wrong ones, and for a server that takes none. */
+function authorized(where: string, parameters: readonly Parameter[]): void {
+  if (deviceFlowOf(parameters) && /^tftp:/i.test(where))
+    throw new Error('read "talos.config.oauth.client_id": a TFTP server takes no authorization')
 }
 
 function problemOf(read: () => unknown): Error | undefined {

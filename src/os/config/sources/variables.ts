@@ -40,8 +40,8 @@ export function variablesOf(address: string): string[] {
     if (!Object.hasOwn(variables, name))
       throw new Error(`read "talos.config": unknown variable "\${${name}}" in "${address}", known are ${Object.keys(variables).join(', ')}`)
   const probe = explicit(address).replaceAll(pattern, 'x')
-  if (!URL.canParse(probe) || !/^https?:\/\//i.test(probe))
-    throw new Error(`read "talos.config": "${address}" is neither an http(s) address nor metal-iso nor none`)
+  if (!URL.canParse(probe) || !/^(https?|tftp):\/\//i.test(probe))
+    throw new Error(`read "talos.config": "${address}" is neither an http(s) or tftp address nor metal-iso nor none`)
   return [...new Set(names)]
 }
 

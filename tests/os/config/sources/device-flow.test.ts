@@ -51,10 +51,15 @@ function machine(commandLine = parameters) {
   const log = { debug: note, info: note, warn: note, error: note } as unknown as Logger
   const pauses: number[] = []
   const flow = deviceFlowOf(parseCommandLine(commandLine)) ?? expect.unreachable()
-  const login = new DeviceLogin(flow, { fetch: fetch as never }, async (milliseconds) => void pauses.push(milliseconds))
+  /** Waits for the end of the attempt from this pause on. */
+  const held = { from: Number.POSITIVE_INFINITY }
+  const login = new DeviceLogin(flow, { fetch: fetch as never }, async (milliseconds, signal) => {
+    pauses.push(milliseconds)
+    if (pauses.length >= held.from) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  })
   const look = (signal = AbortSignal.timeout(10_000)) =>
     download(`${here}/config?id=\${uuid}`, { store, outbound: { fetch: fetch as never }, login }, { signal, log })
-  return { look, lines, pauses }
+  return { look, lines, pauses, held }
 }
 
 test('a configuration is downloaded with the token that follows the confirmation', async () => {
@@ -80,14 +85,16 @@ test('a configuration is downloaded with the token that follows the confirmation
 })
 
 test('a confirmation that takes longer than an attempt is awaited by the next one', async () => {
-  const { look } = machine()
+  const { look, pauses, held } = machine()
   const over = new AbortController()
+  held.from = 2
   tokens = [refused('authorization_pending')]
   const first = look(over.signal)
   first.catch(() => {})
-  while (requests.length < 2) await Bun.sleep(1)
+  while (pauses.length < 2) await Bun.sleep(1)
   over.abort()
-  await expect(first).rejects.toThrow(/ABCD-EFGH|no answer in time/)
+  await expect(first).rejects.toThrow('wait for the confirmation of code ABCD-EFGH at https://id/device: not yet')
+  held.from = Number.POSITIVE_INFINITY
   requests.length = 0
   tokens = [granted('secret')]
   await look()

@@ -264,7 +264,7 @@ describe('a download', () => {
     const { waiting, published } = metal('ftp://x/y')
     await waiting()
     expect(published).toEqual([
-      'machine.ConfigLoadErrorEvent: metal: read "talos.config": "ftp://x/y" is neither an http(s) address nor metal-iso nor none',
+      'machine.ConfigLoadErrorEvent: metal: read "talos.config": "ftp://x/y" is neither an http(s) or tftp address nor metal-iso nor none',
     ])
   })
 })
