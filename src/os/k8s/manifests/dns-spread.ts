@@ -1,6 +1,6 @@
 /** Whether the pods of cluster DNS should be spread: the scheduler places them once, often before the second node has joined. */
 import type { KubeObject } from '../../../kube/object.ts'
-import { hasEnded } from '../../../kube/pod.ts'
+import { hasEnded, isReady as isPodReady } from '../../../kube/pod.ts'
 
 interface Condition {
   readonly type: string
@@ -42,6 +42,9 @@ export function crowdedDns(nodes: readonly KubeObject[], all: readonly KubeObjec
   const [pod] = pods.toSorted((a, b) => created(b) - created(a))
   return pod && { pod, to: to.flatMap(({ metadata }) => metadata.name ?? []).sort() }
 }
+
+/** Whether a pod of a scheduler places others: without one, an evicted pod would have no node. */
+export const isPlacing = (pod: KubeObject): boolean => isPodReady(pod.status) && !isGoing(pod)
 
 function takesDns({ unschedulable = false, taints = [] }: Spec): boolean {
   return !unschedulable && taints.every(({ key, effect }) => effect === 'PreferNoSchedule' || key === tolerated)

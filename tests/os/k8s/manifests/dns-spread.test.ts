@@ -46,8 +46,12 @@ test('a pod that has ended does not count as one on another node', () => {
 test('a pod is evicted by the elected control plane, once for each set of nodes', async () => {
   const calls: string[] = []
   const nodes = [node('cp'), node('w1')]
+  const schedulers = [pod('kube-scheduler-cp', 'cp', ready(), { deletionTimestamp: '2026-01-01T00:09:00Z' })]
   const client = {
-    list: async ({ kind }: { kind: string }) => ({ items: kind === 'Node' ? nodes : two, resourceVersion: '1' }),
+    list: async ({ kind }: { kind: string }, { labelSelector = '' }: { labelSelector?: string }) => ({
+      items: kind === 'Node' ? nodes : labelSelector === 'k8s-app=kube-dns' ? two : schedulers,
+      resourceVersion: '1',
+    }),
     request: async (method: string, path: string) => void calls.push(`${method} ${path}`),
   } as unknown as KubeClient
   const elect = async (name: string, act: (holding: AbortSignal) => Promise<void>, signal: AbortSignal) => {
@@ -57,6 +61,9 @@ test('a pod is evicted by the elected control plane, once for each set of nodes'
   const machine = { clock: makeClock({ now: () => now }), elect }
   const tried = new Set<string>()
   const look = () => moveOne(machine, client, tried, new AbortController().signal)
+  // Nobody would place it: the only scheduler is ending.
+  expect(await look()).toBeUndefined()
+  schedulers[0] = pod('kube-scheduler-cp', 'cp')
   expect((await look())?.pod.metadata.name).toBe('new')
   const eviction = ['ichor:v1:dnsSpreadMutex', 'POST /api/v1/namespaces/kube-system/pods/new/eviction']
   expect(calls).toEqual(eviction)

@@ -4,7 +4,7 @@ import { accessOf, parseKubeconfig } from '../../../../kube/kubeconfig.ts'
 import type { Machine } from '../../../area.ts'
 import { Service } from '../../../runtime/resources/service.ts'
 import { KubernetesSecret } from '../../../secrets/resources/kubernetes-secret.ts'
-import { crowdedDns, type Move } from '../../manifests/dns-spread.ts'
+import { crowdedDns, isPlacing, type Move } from '../../manifests/dns-spread.ts'
 import { systemNamespace } from '../../manifests/objects.ts'
 import { Manifest, ManifestStatus } from '../../resources/manifest.ts'
 
@@ -63,7 +63,13 @@ export async function moveOne(
     const { items: pods } = await client.list(core.pod, { namespace: systemNamespace, labelSelector: 'k8s-app=kube-dns' }, { signal })
     const { items: nodes } = await client.list(core.node, {}, { signal })
     const move = crowdedDns(nodes, pods, clock.now())
-    return move && tried.has(move.to.join(' ')) ? undefined : move
+    if (!move) return undefined
+    const { items: schedulers } = await client.list(
+      core.pod,
+      { namespace: systemNamespace, labelSelector: 'component=kube-scheduler' },
+      { signal },
+    )
+    return !schedulers.some(isPlacing) || tried.has(move.to.join(' ')) ? undefined : move
   }
   if (!(await look())) return undefined
   let moved: Move | undefined
