@@ -220,11 +220,12 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
   }, 60_000)
 
   test('under load a handshake needs the cookie that was sent to its address', async () => {
-    const seen: string[] = []
+    /** Cookies that were sent, and initiations with one. */
+    const seen = { cookies: 0, proofs: 0 }
     const captures = [ours, theirs].map((each) =>
       captured(each, (message) => {
-        const cookie = message[0] === messageType.initiation && message.subarray(initiationAt.mac2).some((byte) => byte !== 0)
-        seen.push(message[0] === messageType.cookieReply ? 'cookie' : cookie ? 'initiation with a cookie' : 'other')
+        if (message[0] === messageType.cookieReply) seen.cookies++
+        if (message[0] === messageType.initiation && message.subarray(initiationAt.mac2).some((byte) => byte !== 0)) seen.proofs++
       }),
     )
     const flood = inNetns(theirs.netns, () => new DatagramPort('inet', 0))
@@ -239,13 +240,13 @@ describe.skipIf(!wg || !go)('with another implementation', () => {
       flood.flush()
     }, 20)
     try {
-      await eventually(() => seen.includes('cookie'), 'cookies are sent', 20_000)
+      await eventually(() => seen.cookies > 0, 'cookies are sent', 20_000)
       const peer = ['peer', ours.publicKey, 'preshared-key', join(folder, 'psk'), 'endpoint', `${ours.outer}:${port}`]
       await configure(theirs, 'set', '@', 'peer', ours.publicKey, 'remove')
       await configure(theirs, 'set', '@', ...peer, 'allowed-ips', `${ours.inner}/32,${ours.inner6}/128`, 'persistent-keepalive', '25')
       const handshakes = async () => Number((await configure(theirs, 'show', '@', 'latest-handshakes')).trim().split('\t')[1])
       await eventually(async () => (await handshakes()) > 0, 'a handshake under load', 60_000)
-      expect(seen).toContain('initiation with a cookie')
+      expect(seen.proofs).toBeGreaterThan(0)
     } finally {
       clearInterval(timer)
       flood.close()
