@@ -80,7 +80,7 @@ export function chart(panel: Panel, all: readonly Series[], { start, end }: Peri
   const unit = panel.fieldConfig?.defaults?.unit ?? 'none'
   const values = all.flatMap(({ values }) => values.map(([, value]) => value))
   const low = Math.min(0, ...values)
-  const top = Math.max(...values, low + Number.MIN_VALUE)
+  const top = Math.max(low, ...values)
   const high = top > low ? top : low + 1
   return frame(panel, (width, height) => {
     const [left, upper, right, lower] = [70, 32, width - 12, height - 24 - legendLines * 15]

@@ -31,8 +31,8 @@ export async function buildSite(base = '/'): Promise<void> {
   cpSync(join(configured, 'public'), join(source, 'public'), { recursive: true })
   for (const file of pages) write(`${addressOf(file)}.md`, readFileSync(join(repository, file), 'utf8'))
   // Files that pages link to: manifests, rules, dashboards.
-  for (const file of new Glob('*/*.{json,yaml}').scanSync(join(repository, 'docs')))
-    write(join('public', file), readFileSync(join(repository, 'docs', file), 'utf8'))
+  for (const file of new Glob('*/*.{json,yaml,png}').scanSync(join(repository, 'docs')))
+    cpSync(join(repository, 'docs', file), join(source, 'public', file), { recursive: true })
   // The reference is as the declarations are now, whatever was checked in; its schema is a file for editors.
   for (const [name, content] of Object.entries(await made())) write(join(name.endsWith('.md') ? '' : 'public', 'reference', name), content)
   await build(source, { base, outDir: output })
