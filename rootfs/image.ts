@@ -139,8 +139,8 @@ async function writeDisks({ output, diskFormats, diskFirmware }: ImageOptions, r
   const vmdk = (path: string) => writeVmdk(path, raw, virtualDisk, rootHash)
   if (diskFormats.has('vmdk')) await product('ichor-amd64.vmdk', vmdk)
   if (!diskFormats.has('ova')) return
-  const inside = join(work, 'ova.vmdk')
-  await during('making the disk of the OVA', () => vmdk(inside))
+  const inside = join(diskFormats.has('vmdk') ? output : work, 'ichor-amd64.vmdk')
+  if (!diskFormats.has('vmdk')) await during('making the disk of the OVA', () => vmdk(inside))
   const appliance = { name: 'ichor-amd64', version, firmware: diskFirmware, disk: virtualDisk }
   await product('ichor-amd64.ova', (path) => writeOva(path, inside, appliance))
 }

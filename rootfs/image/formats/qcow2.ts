@@ -1,5 +1,6 @@
 /** Disk images of QEMU (docs/interop/qcow2.txt, version 3): only the clusters that hold something are in the file. */
 import { open } from 'node:fs/promises'
+import { isZero } from './zeros.ts'
 
 const clusterBits = 16
 const clusterSize = 1 << clusterBits
@@ -13,8 +14,6 @@ const headerSize = 104
 export class Qcow2Error extends Error {
   override name = 'Qcow2Error'
 }
-
-const isZero = (bytes: Buffer) => bytes[0] === 0 && bytes.subarray(1).equals(bytes.subarray(0, -1))
 
 /** Writes a disk of `size` bytes that begins with what `source` holds. Equal content gives equal bytes. */
 export async function writeQcow2(path: string, source: string, size: number): Promise<void> {

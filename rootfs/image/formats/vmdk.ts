@@ -4,6 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import { deflateSync } from 'node:zlib'
+import { isZero } from './zeros.ts'
 
 const sectorSize = 512
 const grainSectors = 128
@@ -21,8 +22,6 @@ const markers = { end: 0, table: 1, directory: 2, footer: 3 } as const
 /** The directory is where the footer states. */
 const atEnd = 0xffff_ffff_ffff_ffffn
 const unknownSector = 0n
-
-const isZero = (bytes: Buffer) => bytes[0] === 0 && bytes.subarray(1).equals(bytes.subarray(0, -1))
 
 /** Appends to a file in whole sectors. */
 class SectorWriter {

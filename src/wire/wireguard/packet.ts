@@ -1,26 +1,24 @@
 /** What WireGuard reads of IP packets (RFC 791, RFC 8200): their length and their addresses. */
-
-const v4 = { headerLength: 20, totalLength: 2, source: 12 } as const
-const v6 = { headerLength: 40, payloadLength: 4, source: 8 } as const
+import { u16At } from '../packet/checksum.ts'
+import { ip4At, ip6At } from '../packet/tcp-header.ts'
 
 /** Where the source address of a packet is; the destination follows it. Undefined for what is no IP packet. */
 export function sourceAt(buffer: Uint8Array, at: number, length: number): { at: number; length: 4 | 16 } | undefined {
   const version = (buffer[at] ?? 0) >> 4
-  if (version === 4 && length >= v4.headerLength) return { at: at + v4.source, length: 4 }
-  if (version === 6 && length >= v6.headerLength) return { at: at + v6.source, length: 16 }
+  if (version === 4 && length >= ip4At.length) return { at: at + ip4At.source, length: 4 }
+  if (version === 6 && length >= ip6At.length) return { at: at + ip6At.source, length: 16 }
   return undefined
 }
 
 /** The length that a packet of at most `length` bytes states, without padding; undefined when it is longer, or is no IP packet. */
 export function ipPacketLength(buffer: Uint8Array, at: number, length: number): number | undefined {
   const version = (buffer[at] ?? 0) >> 4
-  const u16 = (offset: number) => ((buffer[at + offset] ?? 0) << 8) | (buffer[at + offset + 1] ?? 0)
-  if (version === 4 && length >= v4.headerLength) {
-    const stated = u16(v4.totalLength)
-    return stated >= v4.headerLength && stated <= length ? stated : undefined
+  if (version === 4 && length >= ip4At.length) {
+    const stated = u16At(buffer, at + ip4At.totalLength)
+    return stated >= ip4At.length && stated <= length ? stated : undefined
   }
-  if (version === 6 && length >= v6.headerLength) {
-    const stated = u16(v6.payloadLength) + v6.headerLength
+  if (version === 6 && length >= ip6At.length) {
+    const stated = u16At(buffer, at + ip6At.payloadLength) + ip6At.length
     return stated <= length ? stated : undefined
   }
   return undefined

@@ -49,9 +49,12 @@ export function machinePlatform(
 ): Source {
   const name = environment.PLATFORM || parameterValues(parameters, 'talos.platform').at(-1) || ''
   const where = parameterValues(parameters, 'talos.config').at(-1) ?? ''
-  const wrong = problem(name, where, clouds) ?? problemOf(() => authorized(where, parameters))
-  const flow = wrong ? undefined : deviceFlowOf(parameters)
-  const login = flow && new DeviceLogin(flow, outbound)
+  let login: DeviceLogin | undefined
+  const wrong =
+    problem(name, where, clouds) ??
+    problemOf(() => {
+      login = loginFor(where, parameters, outbound)
+    })
   return {
     name: name || 'platform',
     // An error on the command line is permanent.
@@ -75,10 +78,11 @@ function problem(name: string, where: string, { names }: Clouds): Error | undefi
   return problemOf(() => variablesOf(where))
 }
 
-/** Throws for parameters of an authorization that cannot be: wrong ones, and for a server that takes none. */
-function authorized(where: string, parameters: readonly Parameter[]): void {
-  if (deviceFlowOf(parameters) && /^tftp:/i.test(where))
-    throw new Error('read "talos.config.oauth.client_id": a TFTP server takes no authorization')
+/** The authorization of the download, if one is requested. Throws for parameters that cannot be, and for a server that takes none. */
+function loginFor(where: string, parameters: readonly Parameter[], outbound: Pick<Outbound, 'fetch'>): DeviceLogin | undefined {
+  const flow = deviceFlowOf(parameters)
+  if (flow && /^tftp:/i.test(where)) throw new Error('read "talos.config.oauth.client_id": a TFTP server takes no authorization')
+  return flow && new DeviceLogin(flow, outbound)
 }
 
 function problemOf(read: () => unknown): Error | undefined {
