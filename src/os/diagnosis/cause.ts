@@ -34,6 +34,8 @@ export interface Cause {
   readonly because: string[]
   /** It does not fail by itself: it was only not created. */
   readonly quiet?: boolean
+  /** Another machine that does not answer. */
+  readonly silent?: boolean
   /** It needs a decision of an operator, so it comes before everything that may follow from it. */
   readonly urgent?: boolean
   /** The service whose log has the reason: its process exited. */

@@ -8,6 +8,7 @@ import { MachineConfig } from '../config/resources/machine-config.ts'
 import { pemOf } from '../k8s/public.ts'
 import { KubeletSecret } from '../secrets/resources/kubelet-secret.ts'
 import { type Evidence, type Finding, foreignCertificate } from './findings.ts'
+import { silentParty } from './outside.ts'
 
 /** Timeout of the probe, in milliseconds. */
 const timeout = 2_000
@@ -24,15 +25,7 @@ export async function endpointTrouble(evidence: Evidence, signal?: AbortSignal):
     return foreignCertificate(`the API server at ${endpoint}`, certificate, authorities, ['cluster.ca', 'cluster.acceptedCAs'], evidence)
   } catch (error) {
     const sentence = 'nothing answers there: check cluster.controlPlane.endpoint, or whether a control plane runs'
-    return [
-      {
-        kind: 'outside',
-        about: { kind: 'other' },
-        subject: `cluster endpoint ${endpoint}`,
-        sentence,
-        error: messageOf(error),
-      },
-    ]
+    return [silentParty(`cluster endpoint ${endpoint}`, sentence, messageOf(error))]
   }
 }
 

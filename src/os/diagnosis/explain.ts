@@ -161,9 +161,10 @@ async function addOutside(
 
 /** Adds what does not answer on the way to other machines, behind everything that needs one of them. */
 async function addPath({ world, store }: Machinery, causes: Map<string, Cause>, signal: AbortSignal | undefined): Promise<void> {
-  if (![...causes.values()].some(needsNetwork)) return
   const above = new Set([...causes.values()].filter(needsNetwork))
-  for (const finding of await silentPath(world, store, signal)) placing(causes)(finding, (cause) => above.has(cause))
+  if (above.size === 0) return
+  const behind = placing(causes)
+  for (const finding of await silentPath(world, store, signal)) behind(finding, (cause) => above.has(cause))
 }
 
 /** Places a finding behind the causes that it may be the reason of. */
@@ -175,8 +176,7 @@ const placing = (causes: Map<string, Cause>) => (finding: Finding, mentionsIt: (
 }
 
 /** Whether it fails for want of another machine: a party that it connects to, one that does not answer, or the network as a whole. */
-function needsNetwork({ kind, about, subject, contacts: parties = [] }: Cause): boolean {
-  const silent = kind === 'outside' && /^(cluster endpoint|time server) /.test(subject)
+function needsNetwork({ about, silent = false, contacts: parties = [] }: Cause): boolean {
   return silent || parties.length > 0 || (about.kind === 'resource' && about.type === NetworkStatus.type)
 }
 

@@ -43,6 +43,16 @@ export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> })
   })
 }
 
+/** Another machine that does not answer. */
+export const silentParty = (subject: string, sentence: string, error?: string): Finding => ({
+  kind: 'outside',
+  about: { kind: 'other' },
+  silent: true,
+  subject,
+  sentence,
+  ...(error !== undefined && { error }),
+})
+
 /** Time servers that do not answer; queried while the clock is not in step or its controller fails. */
 export async function silentTimeServers(
   { time }: Pick<World, 'time'>,
@@ -69,13 +79,7 @@ export async function silentTimeServers(
         return []
       } catch (error) {
         return [
-          {
-            kind: 'outside',
-            about: { kind: 'other' },
-            subject: `time server ${server}`,
-            sentence: 'it does not answer: check machine.time.servers and the route to it',
-            error: messageOf(error),
-          },
+          silentParty(`time server ${server}`, 'it does not answer: check machine.time.servers and the route to it', messageOf(error)),
         ]
       }
     }),

@@ -8,7 +8,7 @@ import { answersQueries } from '../network/public.ts'
 import { ResolverStatus } from '../network/resources/resolver.ts'
 import { RouteStatus } from '../network/resources/route.ts'
 import type { Finding } from './findings.ts'
-import type { World } from './outside.ts'
+import { silentParty, type World } from './outside.ts'
 
 /** Milliseconds: a neighbour is given up by the kernel after three probes, one a second; a name server answers sooner. */
 const gatewayTimeout = 4_000
@@ -40,9 +40,9 @@ async function silentGateway(net: World['net'], gateway: string, linkName: strin
   try {
     if (await answers(network, link.index, gateway, signal)) return []
   } catch (error) {
-    return [outside(subject, 'it could not be probed', messageOf(error))]
+    return [silentParty(subject, 'it could not be probed', messageOf(error))]
   }
-  return [outside(subject, 'it does not answer: check the cable, the VLAN, the address and the route of this machine')]
+  return [silentParty(subject, 'it does not answer: check the cable, the VLAN, the address and the route of this machine')]
 }
 
 /** Whether a neighbour answers the kernel's probes (ARP, RFC 826; neighbour discovery, RFC 4861). */
@@ -69,7 +69,7 @@ async function silentResolver(server: string): Promise<Finding[]> {
     return []
   } catch (error) {
     return [
-      outside(
+      silentParty(
         `name server ${server}`,
         'it does not answer: check the name servers of the configuration and the route to them',
         messageOf(error),
@@ -77,11 +77,3 @@ async function silentResolver(server: string): Promise<Finding[]> {
     ]
   }
 }
-
-const outside = (subject: string, sentence: string, error?: string): Finding => ({
-  kind: 'outside',
-  about: { kind: 'other' },
-  subject,
-  sentence,
-  ...(error !== undefined && { error }),
-})
