@@ -3,6 +3,7 @@
 import { unpackAny } from '../../rpc/client/any.ts'
 import { ichor, machine as wire } from '../../rpc/enums.ts'
 import type { google, machine, ichor as messages } from '../../rpc/messages.ts'
+import type { Cluster } from './cluster.ts'
 import { humanSize } from './output/units.ts'
 
 /** One line about an event. */
@@ -27,8 +28,16 @@ function stageName(stage: number): string {
   return nameOf(wire.MachineStatusEvent.MachineStage, stage)
 }
 
-/** Whether this is the empty event with which a machine begins each stream of events. */
-export const isFirst = (data: google.protobuf.Any | undefined): boolean => !data?.type_url
+/** The events of a machine, without the empty one with which each stream begins. */
+export async function* eventsOf(
+  cluster: Cluster,
+  request: Partial<machine.EventsRequest>,
+  options: Parameters<Cluster['stream']>[2] = {},
+): AsyncGenerator<machine.Event, void> {
+  for await (const event of cluster.stream('machine.MachineService/Events', request, options)) if (!isFirst(event.data)) yield event
+}
+
+const isFirst = (data: google.protobuf.Any | undefined): boolean => !data?.type_url
 
 /** The subject of an event and its message. */
 export function describeEvent(data: google.protobuf.Any | undefined): EventText {

@@ -7,7 +7,7 @@ import { background } from '../../../cosi/background.ts'
 import { silent } from '../../../cosi/log.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { Cluster } from '../cluster.ts'
-import { describeEvent, sequenceFailure } from '../event.ts'
+import { describeEvent, eventsOf, sequenceFailure } from '../event.ts'
 import type { Io } from '../io.ts'
 import { rfc3339 } from '../output/units.ts'
 import { specOf } from '../resource/definition.ts'
@@ -92,7 +92,7 @@ async function events(
 ): Promise<void> {
   const request = { withActorId: actorId, tailEvents: -1 }
   try {
-    for await (const { data } of cluster.stream('machine.MachineService/Events', request, { node, signal })) {
+    for await (const { data } of eventsOf(cluster, request, { node, signal })) {
       const failure = sequenceFailure(data)
       if (failure !== undefined) return fail(failure)
       const { source, message } = describeEvent(data)

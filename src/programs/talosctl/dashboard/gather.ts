@@ -4,7 +4,7 @@ import type { machine } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import { pause } from '../../../timing/pause.ts'
 import type { Cluster } from '../cluster.ts'
-import { describeEvent, isFirst } from '../event.ts'
+import { describeEvent, eventsOf } from '../event.ts'
 import { describe } from '../failure.ts'
 import { specOf } from '../resource/definition.ts'
 import type { NodeState, ProcessLine, RateLine } from './state.ts'
@@ -185,8 +185,7 @@ export class NodeWatch {
       }),
       withRetries(signal, async () => {
         state.events.length = 0
-        for await (const { id, data } of cluster.stream('machine.MachineService/Events', { tailEvents: 100 }, { node, signal })) {
-          if (isFirst(data)) continue
+        for await (const { id, data } of eventsOf(cluster, { tailEvents: 100 }, { node, signal })) {
           const { source, message } = describeEvent(data)
           push(state.events, `${timeOf(id)} ${source}: ${message}`, keptLines)
         }

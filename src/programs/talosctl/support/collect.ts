@@ -1,7 +1,7 @@
 /** What a support bundle holds of a node: for each file a way to get its text. Nothing here may change the node. */
 import { common } from '../../../rpc/enums.ts'
 import type { Cluster } from '../cluster.ts'
-import { isFirst } from '../event.ts'
+import { eventsOf } from '../event.ts'
 import { definitions } from '../resource/definition.ts'
 import { toYaml } from '../resource/view.ts'
 
@@ -119,8 +119,7 @@ async function events(cluster: Cluster, { node, signal }: Options): Promise<stri
   let timer = setTimeout(() => over.abort(), 5000)
   try {
     const both = AbortSignal.any([signal, over.signal])
-    for await (const { data, ...event } of cluster.stream('machine.MachineService/Events', { tailEvents: -1 }, { node, signal: both })) {
-      if (isFirst(data)) continue
+    for await (const { data, ...event } of eventsOf(cluster, { tailEvents: -1 }, { node, signal: both })) {
       found.push({ ...event, type: data?.type_url, data: Buffer.from(data?.value ?? []).toString('base64') })
       clearTimeout(timer)
       timer = setTimeout(() => over.abort(), idle)

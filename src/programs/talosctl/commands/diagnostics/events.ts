@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { machine } from '../../../../rpc/messages.ts'
 import type { Cluster } from '../../cluster.ts'
-import { describeEvent, isFirst } from '../../event.ts'
+import { describeEvent, eventsOf } from '../../event.ts'
 import { duration, integer } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { type OutputFlags, outputOption } from '../../output/output.ts'
@@ -41,8 +41,7 @@ export async function runEvents(io: Io, cluster: Cluster, options: EventsOptions
   const inTable = options.output === 'table'
   if (inTable) io.stdout.write(lines.line(['NODE', 'ID', 'EVENT', 'ACTOR', 'SOURCE', 'MESSAGE']))
   try {
-    for await (const event of cluster.stream('machine.MachineService/Events', requestOf(options))) {
-      if (isFirst(event.data)) continue
+    for await (const event of eventsOf(cluster, requestOf(options))) {
       const { source, message } = describeEvent(event.data)
       if (!inTable) {
         const shown = {
