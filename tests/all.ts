@@ -15,7 +15,7 @@ export function runners(): Map<string, string> {
   const folders = readdirSync(join(root, 'tests'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
   const long = folders
     .flatMap(({ name }) => readdirSync(join(root, 'tests', name)).map((file) => `tests/${name}/${file}`))
-    .filter((path) => ['all.ts', 'run.ts'].includes(basename(path)))
+    .filter((path) => basename(path) === 'all.ts')
     .sort()
   return new Map([['ci', 'tests/run.ts'], ...long.map((path): [string, string] => [basename(dirname(path)), path])])
 }

@@ -20,6 +20,10 @@ const root = join(import.meta.dir, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'ichor-tests-'))
 const total: Count = { passed: 0, failed: 0, skipped: 0 }
 const summary: string[] = []
+/** Seconds by step, so that what is long is seen before the whole is too long. */
+const durations: { name: string; seconds: number }[] = []
+/** Steps that are shown with their durations. */
+const longest = 15
 /** The output of failed tests, repeated at the end, because long output is often truncated. */
 const reasons: string[] = []
 
@@ -29,8 +33,10 @@ function add(count: Count): void {
   total.skipped += count.skipped
 }
 
-/** Runs a program; its output is shown and returned. */
-async function run(argv: string[]): Promise<{ code: number; output: string }> {
+/** Runs the program of a step; its output is shown and returned. */
+async function run(name: string, argv: string[]): Promise<{ code: number; output: string }> {
+  console.log(`\n== ${name}`)
+  const started = performance.now()
   const child = Bun.spawn(argv, { cwd: root, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   let output = ''
   const show = async (stream: ReadableStream<Uint8Array>) => {
@@ -41,13 +47,13 @@ async function run(argv: string[]): Promise<{ code: number; output: string }> {
     }
   }
   const [code] = await Promise.all([child.exited, show(child.stdout), show(child.stderr)])
+  durations.push({ name, seconds: Math.round((performance.now() - started) / 1000) })
   return { code, output }
 }
 
 /** Runs a step that passes or fails as a whole. */
 async function check(name: string, argv: string[]): Promise<boolean> {
-  console.log(`\n== ${name}`)
-  const { code, output } = await run(argv)
+  const { code, output } = await run(name, argv)
   const passed = code === 0
   add(passed ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 })
   if (!passed) {
@@ -59,9 +65,8 @@ async function check(name: string, argv: string[]): Promise<boolean> {
 
 /** Runs a step of bun's test runner, or of a program that runs it; each test counts. */
 async function suite(name: string, args: string[], runner = 'test'): Promise<void> {
-  console.log(`\n== ${name}`)
   const report = join(scratch, `${name.replaceAll(/\W+/g, '-')}.xml`)
-  const { code, output } = await run([process.execPath, runner, '--reporter=junit', `--reporter-outfile=${report}`, ...args])
+  const { code, output } = await run(name, [process.execPath, runner, '--reporter=junit', `--reporter-outfile=${report}`, ...args])
   const count = counted(existsSync(report) ? readReport(readFileSync(report, 'utf8')) : [])
   // A run that ends before its first test counts as one failure.
   const failures = reasonsOf(output, lastLines)
@@ -130,9 +135,8 @@ const real = [
 /** Stories that run the system as a container image. */
 const imageFolders = ['nested', 'engine'] as const
 const asImage = imageFolders.flatMap((folder) => stories(`cluster/${folder}`))
-const conformance = stories('conformance')
-if (process.platform !== 'linux') skip([...real, ...asImage, ...conformance], 'needs Linux')
-else if (!asRoot) skip([...real, ...asImage, ...conformance], 'needs root: run the test command with sudo')
+if (process.platform !== 'linux') skip([...real, ...asImage], 'needs Linux')
+else if (!asRoot) skip([...real, ...asImage], 'needs root: run the test command with sudo')
 else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
   await check('clusters of ended runs', [process.execPath, 'tests/support/abandoned-clusters.ts'])
   for (const file of real) await suite(file, [file, '--timeout', '900000'])
@@ -145,9 +149,6 @@ else if (await check('build', [process.execPath, 'rootfs/build.ts'])) {
     (await check('documentation site', [process.execPath, 'docs/site/build.ts']))
   )
     for (const file of stories('site')) await suite(file, [file, '--timeout', '300000'])
-  // The programs of the suite take minutes to compile, so all that is known sooner comes first.
-  if (await check('conformance suite', [process.execPath, 'tests/conformance/prepare.ts']))
-    for (const file of conformance) await suite(file, [file, '--timeout', '900000'])
 }
 
 // Emulated machines are slow: only the stories that show that the image starts run here, `bun tests/vm/all.ts` runs all.
@@ -168,6 +169,9 @@ function finish(): never {
   rmSync(scratch, { recursive: true, force: true })
   for (const reason of reasons) console.log(`\n-- ${reason}`)
   console.log('')
+  const slowest = durations.toSorted((a, b) => b.seconds - a.seconds).slice(0, longest)
+  for (const { name, seconds } of slowest) console.log(`${seconds} s: ${name}`)
+  console.log(`${durations.reduce((sum, { seconds }) => sum + seconds, 0)} s: all steps\n`)
   for (const line of summary) console.log(line)
   console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
   process.exit(total.failed === 0 ? 0 : 1)
