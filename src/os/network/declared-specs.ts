@@ -95,21 +95,21 @@ export function routeSpecs(declared: readonly DeclaredLink[], layer: Layer, prot
   )
 }
 
-/** Operator specs by id without layer prefix. The caller reports refused kinds. */
+/** Operator specs by id without layer prefix. */
 export function operatorSpecs(declared: readonly DeclaredLink[], layer: Layer): Map<string, Operator> {
   const specs = new Map<string, Operator>()
   for (const { name, dhcp4, dhcp6, vips } of declared) {
     if (dhcp4) specs.set(`dhcp4/${name}`, { operator: 'dhcp4', linkName: name, requireUp: true, dhcp4, layer })
     if (dhcp6) specs.set(`dhcp6/${name}`, { operator: 'dhcp6', linkName: name, requireUp: true, dhcp6, layer })
-    for (const { ip, refused } of vips)
-      if (!refused)
-        specs.set(`vip/${name}/${ip}`, {
-          operator: 'vip',
-          linkName: name,
-          requireUp: true,
-          vip: { ip, gratuitousARP: familyOf(ip) === 'inet4' },
-          layer,
-        })
+    for (const { ip, cloud } of vips)
+      specs.set(`vip/${name}/${ip}`, {
+        operator: 'vip',
+        linkName: name,
+        requireUp: true,
+        // The network of a cloud follows its API and no announcement.
+        vip: { ip, gratuitousARP: !cloud && familyOf(ip) === 'inet4', ...(cloud && { [cloud.name]: { apiToken: cloud.apiToken } }) },
+        layer,
+      })
   }
   return specs
 }

@@ -38,12 +38,14 @@ import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
 import { packetFilter } from './firewall/nft.ts'
+import { cloudAddresses } from './operators/cloud/clouds.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
+import { machineClock } from './operators/operator.ts'
 import { vipOperator } from './operators/vip.ts'
 import { engineSettings } from './platform/container-engine.ts'
 import { platforms } from './platform/platforms.ts'
-import { openPlatform } from './platform/transport.ts'
+import { fetchText, openPlatform } from './platform/transport.ts'
 import { resources } from './resource-types.ts'
 
 /** The network area: declares, applies and observes links, addresses, routes and names. */
@@ -102,7 +104,7 @@ const operatorControllers = (kernel: Kernel, boot: BootNetwork, elect: Elect): C
   applyOperators({
     dhcp4: dhcp4Operator(kernel.packet),
     dhcp6: dhcp6Operator(kernel.packet),
-    vip: vipOperator(kernel.packet, elect),
+    vip: vipOperator(kernel.packet, elect, cloudAddresses({ fetch: fetchText, sleep: machineClock.sleep })),
   }),
 ]
 

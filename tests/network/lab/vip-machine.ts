@@ -17,6 +17,7 @@ import { applyAddresses, mergeAddresses } from '../../../src/os/network/controll
 import { configVips } from '../../../src/os/network/controllers/address/vip.ts'
 import { observeAddresses, observeLinks } from '../../../src/os/network/controllers/observe.ts'
 import { applyOperators, mergeOperators } from '../../../src/os/network/controllers/operator.ts'
+import { noCloud } from '../../../src/os/network/operators/cloud/clouds.ts'
 import { vipOperator } from '../../../src/os/network/operators/vip.ts'
 import { MachineStatus } from '../../../src/os/runtime/resources/machine-status.ts'
 
@@ -38,11 +39,15 @@ runtime.register(
   configVips(),
   mergeOperators,
   applyOperators({
-    vip: vipOperator(packet, (name, act, signal) => {
-      const etcd = etcdClient(['127.0.0.1:2379'], { ca, cert, key })
-      election = etcd.withMutex(name, act, signal).finally(() => etcd.close())
-      return election
-    }),
+    vip: vipOperator(
+      packet,
+      (name, act, signal) => {
+        const etcd = etcdClient(['127.0.0.1:2379'], { ca, cert, key })
+        election = etcd.withMutex(name, act, signal).finally(() => etcd.close())
+        return election
+      },
+      noCloud,
+    ),
   }),
   mergeAddresses,
   applyAddresses(kernel),

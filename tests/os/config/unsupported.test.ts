@@ -13,10 +13,6 @@ test.each([
   ['machine: {install: {extensions: [{image: a}]}}', 'machine.install.extensions'],
   ['machine: {features: {rbac: false}}', 'machine.features.rbac'],
   ['machine: {features: {apidCheckExtKeyUsage: false}}', 'machine.features.apidCheckExtKeyUsage'],
-  [
-    'machine: {network: {interfaces: [{interface: a, vip: {ip: 10.0.0.1, hcloud: {apiToken: t}}}]}}',
-    'machine.network.interfaces[0].vip.hcloud',
-  ],
   ['kind: DHCPv6Config\napiVersion: v1alpha1\nname: a\nclientIdentifier: none', 'clientIdentifier'],
 ])('a key that is not acted on is refused with what to do instead: %s', (patch, path) => {
   expect(errors(patch)).toEqual([

@@ -115,7 +115,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
         put(outputs, id, spec.linkName, state.findings)
         const run = operators[spec.operator]
         if (!up || !run || !link) continue
-        background({ name: id, of: `${state.carrier} ${key}` }, (signal, wake) =>
+        background({ name: id, of: `${state.carrier} ${key}` }, (signal, wake, problem) =>
           run({
             spec,
             link: { index: link.index, name: spec.linkName, hardwareAddress: link.hardwareAddr },
@@ -124,6 +124,7 @@ export const applyOperators = (operators: Readonly<Record<string, Operator>>): C
             clock: machineClock,
             ...lookups(spec.linkName, state.memory, (id) => present.get(id)),
             memory: state.memory,
+            problem,
             report(findings) {
               state.findings = findings
               wake()

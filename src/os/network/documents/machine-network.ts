@@ -26,10 +26,7 @@ const routes = listOf(
     mtu: described(unsigned(32), 'The largest packet on this route, in bytes.'),
   }),
 )
-const cloudVip = notYet(
-  section({ apiToken: described(text, 'What that API knows us by.') }),
-  'shared addresses are announced on the local network only, use "vip.ip" alone or a load balancer',
-)
+const cloudVip = section({ apiToken: described(text, 'The token of the API, with the right to read and write.') })
 const vip = section({
   ip: described(text, 'The shared address.'),
   equinixMetal: described(cloudVip, 'Moves the address with the API of Equinix Metal.'),
@@ -220,6 +217,9 @@ function addressRules({ addresses = [], cidr, routes = [], vip }: Addressed, rep
   if (!vip) return
   if (isWorker) report.error([...path, 'vip'], 'only control planes share an address')
   if (!isIp(vip.ip ?? '')) report.error([...path, 'vip', 'ip'], 'the shared address is required')
+  if (vip.equinixMetal && vip.hcloud) report.error([...path, 'vip'], 'one cloud moves the address: equinixMetal or hcloud')
+  for (const cloud of ['equinixMetal', 'hcloud'] as const)
+    if (vip[cloud] && !vip[cloud].apiToken) report.error([...path, 'vip', cloud, 'apiToken'], 'a token for the API is required')
 }
 
 function bondRules(bond: Bond, report: Reporter, path: Path): void {

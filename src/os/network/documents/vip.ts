@@ -22,12 +22,11 @@ export const Layer2VIPConfig = defineDocument({
 export const HCloudVIPConfig = defineDocument({
   kind: 'HCloudVIPConfig',
   description: "An address shared by control plane nodes, moved through the cloud's API.",
-  notYet: 'use Layer2VIPConfig on a local network, or a load balancer',
   nameKey: 'name',
   schema: section({
     name: described(text, 'The unique name of this document among those of its kind.'),
     link: described(text, 'The link.'),
-    apiToken: described(text, 'What that API knows us by.'),
+    apiToken: described(text, 'The token of the API, with the right to read and write.'),
   }),
   rules(vip, report) {
     addressAndLink(vip, report)

@@ -56,8 +56,8 @@ export interface DeclaredLink {
   routes: { destination: string; gateway: string; source: string; metric?: number | undefined; mtu?: number | undefined; table: string }[]
   dhcp4?: DhcpSettings
   dhcp6?: DhcpSettings
-  /** Shared addresses. `refused` names a cloud API that would move the address, which is not supported. */
-  vips: { ip: string; refused?: string }[]
+  /** Shared addresses, with the cloud whose API moves the address where the local network does not. */
+  vips: { ip: string; cloud?: { name: 'equinixMetal' | 'hcloud'; apiToken: string } }[]
 }
 
 /** A link that is up and has only the given settings. */
@@ -129,7 +129,8 @@ function addressed(device: Addressed): Partial<DeclaredLink> {
     clientIdentifier,
   })
   const duid = (options.duidv6 ?? '').replaceAll(':', '')
-  const refused = device.vip?.equinixMetal ? 'equinixMetal' : device.vip?.hcloud ? 'hcloud' : undefined
+  const name = device.vip?.equinixMetal ? 'equinixMetal' : 'hcloud'
+  const apiToken = device.vip?.[name]?.apiToken
   return {
     addresses: addresses.map((address) => ({ address: canonicalPrefix(address) })),
     routes: (device.routes ?? []).map((route) => routeOf({ ...route, destination: route.network })),
@@ -140,7 +141,7 @@ function addressed(device: Addressed): Partial<DeclaredLink> {
       ? [
           {
             ip: canonicalIp(device.vip.ip),
-            ...(refused && { refused }),
+            ...(apiToken && { cloud: { name, apiToken } }),
           },
         ]
       : [],
@@ -192,8 +193,8 @@ const readers = new Map<DocumentKind, Read<unknown>>([
   reads(DHCPv4Config, (document, resolve) => [link(resolve(document.name ?? ''), { dhcp4: dhcp(document) })]),
   reads(DHCPv6Config, (document, resolve) => [link(resolve(document.name ?? ''), { dhcp6: dhcp(document) })]),
   reads(Layer2VIPConfig, ({ name, link: on = '' }, resolve) => [link(resolve(on), { vips: [{ ip: canonicalIp(name) }] })]),
-  reads(HCloudVIPConfig, ({ name, link: on = '' }, resolve) => [
-    link(resolve(on), { vips: [{ ip: canonicalIp(name), refused: 'hcloud' }] }),
+  reads(HCloudVIPConfig, ({ name, link: on = '', apiToken = '' }, resolve) => [
+    link(resolve(on), { vips: [{ ip: canonicalIp(name), cloud: { name: 'hcloud', apiToken } }] }),
   ]),
 ])
 

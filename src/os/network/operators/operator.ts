@@ -45,6 +45,8 @@ export interface Operation {
   taken(address: string): boolean | undefined
   /** Publishes new findings; undefined withdraws them. */
   report(findings: Findings | undefined): void
+  /** Publishes a problem that the operator keeps trying to end; without an error it is over. */
+  problem(error?: unknown): void
   /** State kept over restarts of the operator, as long as its spec exists. */
   readonly memory: Map<string, unknown>
 }

@@ -30,8 +30,9 @@ export const OperatorSpec = defineResource({
       v.object({
         ip: ip,
         gratuitousARP: v.boolean(),
-        equinixMetal: v.optional(v.object({ projectID: v.string(), deviceID: v.string(), apiToken: v.string() })),
-        hcloud: v.optional(v.object({ deviceID: integer, networkID: integer, apiToken: v.string() })),
+        // The ids of the cloud are read when the address moves, so that they are those of the machine as it is then.
+        equinixMetal: v.optional(v.object({ projectID: v.optional(v.string()), deviceID: v.optional(v.string()), apiToken: v.string() })),
+        hcloud: v.optional(v.object({ deviceID: v.optional(integer), networkID: v.optional(integer), apiToken: v.string() })),
       }),
     ),
     layer: layer,

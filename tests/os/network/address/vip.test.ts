@@ -6,6 +6,7 @@ import type { Elect } from '../../../../src/os/area.ts'
 import { declared } from '../../../../src/os/config/declared.ts'
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { configVips } from '../../../../src/os/network/controllers/address/vip.ts'
+import { noCloud } from '../../../../src/os/network/operators/cloud/clouds.ts'
 import type { Findings } from '../../../../src/os/network/operators/operator.ts'
 import { vipOperator } from '../../../../src/os/network/operators/vip.ts'
 import { OperatorSpec } from '../../../../src/os/network/resources/operator-spec.ts'
@@ -26,6 +27,7 @@ test('the address is assigned and announced while elected, and removed before th
   const run = vipOperator(
     { announce: (_link, ip) => void announced.push(ip) },
     elect,
+    noCloud,
   )({
     spec: { operator: 'vip', linkName: 'eth0', requireUp: true, vip: { ip: '10.5.0.50', gratuitousARP: true }, layer: 'configuration' },
     link: { index: 2, name: 'eth0', hardwareAddress: '02:00:00:00:00:01' },
@@ -44,6 +46,7 @@ test('the address is assigned and announced while elected, and removed before th
     taken: () => undefined,
     linkLocal: () => undefined,
     memory: new Map(),
+    problem: () => {},
     report: (findings: Findings | undefined) => void recorded.push(findings?.addresses[0]?.address),
   })
   const holding = await elected.promise
@@ -84,6 +87,7 @@ apiToken: secret
   await os.settled()
   expect(store.list(OperatorSpec, { namespace: 'network-config' }).map(({ metadata, spec }) => [metadata.id, spec.vip?.ip])).toEqual([
     ['configuration/vip/eth0/10.5.0.50', '10.5.0.50'],
+    ['configuration/vip/eth0/10.5.0.51', '10.5.0.51'],
   ])
   const config = store.put(
     MachineConfig,

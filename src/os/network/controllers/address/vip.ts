@@ -14,15 +14,9 @@ export const configVips = (boot: BootNetwork = silentBoot): Controller =>
     effects: 'none',
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }), devices: weak(DeviceConfigSpec), links: weak(LinkStatus) },
     outputs: { spec: shared(OperatorSpec, 'network-config') },
-    reconcile({ config, devices, links, spec, log }) {
+    reconcile({ config, devices, links, spec }) {
       const configured = configuredLinks({ config, devices, links }, boot)
       for (const [id, desired] of operatorSpecs(configured, 'configuration'))
         if (desired.operator === 'vip') spec.put(`configuration/${id}`, desired)
-      for (const { ip, refused } of configured.flatMap(({ vips }) => vips))
-        if (refused)
-          log.error('virtual IP: moving it by a cloud API is not supported, use Layer2VIPConfig or a cloud load balancer', {
-            address: ip,
-            kind: refused,
-          })
     },
   })

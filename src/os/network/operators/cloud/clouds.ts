@@ -1,0 +1,18 @@
+import { equinixAddress } from './equinix.ts'
+import { hetznerAddress } from './hetzner.ts'
+import { type CloudAccess, Queue, type SharedAddress, type Vip } from './shared-address.ts'
+
+/** Finds the cloud that moves a shared address; undefined for one that the local network moves. */
+export type CloudAddresses = (vip: Vip) => SharedAddress | undefined
+
+/** The shared addresses of a machine that clouds move. */
+export function cloudAddresses(access: CloudAccess): CloudAddresses {
+  const changes = new Queue()
+  return ({ ip, hcloud, equinixMetal }) =>
+    hcloud
+      ? hetznerAddress(access, changes, { ip, apiToken: hcloud.apiToken })
+      : equinixMetal && equinixAddress(access, { ip, apiToken: equinixMetal.apiToken })
+}
+
+/** No cloud moves addresses. */
+export const noCloud: CloudAddresses = () => undefined
