@@ -1,6 +1,7 @@
 /** GRUB for BIOS: its core for CDs and sticks, and the one that is installed on disks. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { grubWords } from '../../src/oci/kernel-command-line.ts'
 import { run } from '../build/run.ts'
 
 const common = [
@@ -35,12 +36,12 @@ export const mediumMenu = (version: string, commandLine: string, marker: string)
 set default=0
 menuentry "Ichor ${version}" {
   echo "Starting Ichor ${version} ..."
-  linux /${assetsFolder}/vmlinuz ${commandLine}
+  linux /${assetsFolder}/vmlinuz ${grubWords(commandLine)}
   initrd /${assetsFolder}/initramfs.xz
 }
 menuentry "Ichor ${version}, erase the system disk first" {
   echo "Starting Ichor ${version} ..."
-  linux /${assetsFolder}/vmlinuz ${commandLine} talos.experimental.wipe=system
+  linux /${assetsFolder}/vmlinuz ${grubWords(commandLine)} talos.experimental.wipe=system
   initrd /${assetsFolder}/initramfs.xz
 }
 # ${marker}

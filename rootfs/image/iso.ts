@@ -14,6 +14,8 @@ export interface IsoFile {
   /** Relative, in small letters; the kernel shows the capital letters of the format as small ones. */
   path: string
   content: Uint8Array | { offset: number; size: number }
+  /** Bytes that are kept for a longer content of its own, so that it can be changed in place; at least a sector's. */
+  room?: number
 }
 
 /** What an ISO is made of. */
@@ -203,11 +205,12 @@ export function makeIso(parts: IsoParts): Segment[] {
   next += sectors(parts.grub.length)
   const own: Buffer[] = []
   const starts = new Map<string, number>()
-  for (const { path, content } of parts.files) {
+  for (const { path, content, room = 0 } of parts.files) {
     if (!(content instanceof Uint8Array)) continue
     starts.set(path, next)
-    own.push(Buffer.concat([content, Buffer.alloc(roundUp(content.length) - content.length)]))
-    next += sectors(content.length)
+    const held = roundUp(Math.max(content.length, room))
+    own.push(Buffer.concat([content, Buffer.alloc(held - content.length)]))
+    next += sectors(held)
   }
   const efi = next
   for (const { path, content } of parts.files) {

@@ -32,6 +32,9 @@ const enrollModes = { 'if-safe': 'manual', force: 'force', off: 'off' } as const
 export const loaderSettings = ({ how }: Enrollment, timeout: number): string =>
   `timeout ${timeout}\neditor no\nauto-firmware yes\nsecure-boot-enroll ${enrollModes[how]}\n`
 
+/** Bytes for the menu of GRUB with two command lines as long as the kernel takes them: an image factory adds parameters in place. */
+const menuRoom = 6144
+
 /** The ISO. */
 export async function writeIso(path: string, release: Release, enrollment: Enrollment): Promise<void> {
   const serial = serialOf(release)
@@ -68,7 +71,7 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
     }
     const files = [
       { path: `ichor/${rootName(release.verity)}`, content: root },
-      { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, release.commandLine, release.marker)) },
+      { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, release.commandLine, release.marker)), room: menuRoom },
       { path: `boot/grub/${release.marker}`, content: Buffer.from(`${release.verity.rootHash}\n`) },
       ...release.names.map((name) => ({ path: `${assetsFolder}/${name}`, content: shared.get(name) ?? fileOf(release, name) })),
     ]

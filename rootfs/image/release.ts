@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
+import { publicLine, signatureLine } from '../../src/programs/factory/image-key.ts'
 import { encryptionProviders } from '../../src/wire/luks2/metadata.ts'
 import { policyKeyFingerprint, policyKeyWord } from '../../src/wire/tpm2/pcr-signatures.ts'
 import { hashFile } from '../build/cache.ts'
@@ -11,7 +12,6 @@ import type { Grub } from './grub.ts'
 import { makeGrub } from './grub.ts'
 import { makeInitramfs } from './initramfs.ts'
 import type { Starters } from './kernel.ts'
-import { publicLine, signatureLine } from './key.ts'
 import { type SecureBootKeys, signProgram } from './secure-boot.ts'
 import { makeUki } from './uki/uki.ts'
 import { appendVerity, type Verity } from './verity.ts'
@@ -28,7 +28,7 @@ export interface ReleaseParts {
   commandLine: string
   /** Version of Kubernetes inside, as in `1.36.3`. */
   kubernetes: string
-  key: ReturnType<typeof import('./key.ts').readKey>
+  key: KeyObject
   secureBoot?: SecureBootKeys | undefined
   /** Signs the PCR policy of the kernel image. */
   pcrKey?: KeyObject | undefined

@@ -28,3 +28,36 @@ export function sliceSegments(segments: readonly Segment[], start: number, lengt
   }
   return out
 }
+
+/** Segments with these bytes in place of those at their offsets, which must not overlap. */
+export function patchSegments(segments: readonly Segment[], patches: readonly { offset: number; bytes: Uint8Array }[]): Segment[] {
+  const size = segments.reduce((sum, each) => sum + segmentLength(each), 0)
+  const parts: Segment[] = []
+  let at = 0
+  for (const { offset, bytes } of patches.toSorted((a, b) => a.offset - b.offset)) {
+    if (offset < at || offset + bytes.length > size)
+      throw new RangeError(`${bytes.length} bytes at ${offset} overlap or lie outside of ${size}`)
+    parts.push(...sliceSegments(segments, at, offset - at), { bytes })
+    at = offset + bytes.length
+  }
+  return [...parts, ...sliceSegments(segments, at, size - at)]
+}
+
+/** Bytes of segments, in turn. Throws RangeError when a file is shorter than its segment. */
+export async function* bytesOf(segments: readonly Segment[]): AsyncGenerator<Uint8Array> {
+  for (const segment of segments) {
+    if ('bytes' in segment) {
+      yield segment.bytes
+      continue
+    }
+    const { file, offset, length } = segment
+    let left = length
+    for await (const chunk of Bun.file(file)
+      .slice(offset, offset + length)
+      .stream()) {
+      left -= chunk.length
+      yield chunk
+    }
+    if (left !== 0) throw new RangeError(`"${file}" ends before byte ${offset + length}`)
+  }
+}

@@ -24,6 +24,7 @@ import { HpackDecoder, HpackEncoder } from '../../src/wire/http2/hpack.ts'
 import { settingsFrame } from '../../src/wire/http2/settings.ts'
 import { tarEntries } from '../../src/wire/tar/read.ts'
 import { tarEnd } from '../../src/wire/tar/write.ts'
+import { imageTargets } from './image-targets.ts'
 import { kernelTargets } from './kernel-targets.ts'
 import { originTargets } from './origin-targets.ts'
 import { bytes, type Target, tarOf } from './target.ts'
@@ -296,6 +297,7 @@ const rpcTargets: Record<string, Target> = {
 export const targets: Record<string, Target> = {
   ...rpcTargets,
   ...wireTargets,
+  ...imageTargets,
   ...wireguardTargets,
   ...textTargets,
   ...kernelTargets,

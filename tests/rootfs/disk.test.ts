@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { writeGcp } from '../../rootfs/image/formats/gcp.ts'
 import { writeOva } from '../../rootfs/image/formats/ova.ts'
-import { Qcow2Error, writeQcow2 } from '../../rootfs/image/formats/qcow2.ts'
 import { geometry, writeVhd } from '../../rootfs/image/formats/vhd.ts'
 import { writeVmdk } from '../../rootfs/image/formats/vmdk.ts'
+import { Qcow2Error, writeQcow2 } from '../../src/programs/factory/build/qcow2.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-qcow2-'))
 afterAll(() => rmSync(folder, { recursive: true }))

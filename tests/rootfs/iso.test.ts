@@ -43,6 +43,12 @@ test('files of its own and stretches of the system partition are read back', () 
   expect(files.get('top')).toEqual(Buffer.alloc(2048, 1))
 })
 
+test('a file may be followed by room for a longer one', () => {
+  const of = (room: number) => iso([{ path: 'a', content: Buffer.from('a'), room }])
+  expect(of(6144).length - of(0).length).toBe(2 * 2048)
+  expect(readIso(of(6144)).files.get('a')?.toString()).toBe('a')
+})
+
 test('a folder of many files takes more than one sector', () => {
   const files = Array.from({ length: 120 }, (_, at) => ({ path: `many/file-${at}.txt`, content: Buffer.from(`number ${at}`) }))
   const found = readIso(iso(files)).files

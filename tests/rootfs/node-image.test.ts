@@ -6,8 +6,8 @@ import { hashOf } from '../../rootfs/build/cache.ts'
 import { Tree } from '../../rootfs/build/tree.ts'
 import { archiveTree, treeSegments } from '../../rootfs/image/container/node-image.ts'
 import { layerSegments } from '../../src/oci/layer.ts'
+import { bytesOf } from '../../src/oci/segments.ts'
 import { plainLayer, writeImageArchive } from '../../src/programs/talosctl/archive/image-archive.ts'
-import { bytesOf } from '../../src/programs/talosctl/archive/write-segments.ts'
 import { tarEntries } from '../../src/wire/tar/read.ts'
 
 function sample(): Tree {

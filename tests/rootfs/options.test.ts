@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { UsageError } from '../../rootfs/build/failure.ts'
 import { checkGiven } from '../../rootfs/image/given.ts'
-import { imageKey, KeyError, ownKeyPath, publicLine, signatureLine } from '../../rootfs/image/key.ts'
+import { imageKey, ownKeyPath } from '../../rootfs/image/key.ts'
 import { imageOptions } from '../../rootfs/image/options.ts'
 import { checkKeys } from '../../rootfs/image/secure-boot.ts'
 import { checkManifest, formatManifest } from '../../src/oci/image-manifest.ts'
 import { platforms } from '../../src/os/network/platform/platforms.ts'
+import { KeyError, publicLine, signatureLine } from '../../src/programs/factory/image-key.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,5 +1,5 @@
 /** Programs of the firmware for tests. */
-import { addSections } from '../../rootfs/image/uki/pe.ts'
+import { addSections } from '../../src/wire/efi/pe.ts'
 
 /** A program of the firmware with one section and room for four more. */
 export function program(image = 0x3000): Buffer {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { addSections, PeError, peImageSize, peSections } from '../../rootfs/image/uki/pe.ts'
 import { makeUki } from '../../rootfs/image/uki/uki.ts'
+import { addSections, PeError, peImageSize, peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { program } from './program.ts'
 
 const parts = {
@@ -39,6 +39,25 @@ test('sections overlap neither in the file nor in memory, and begin where a CD c
   }
   // The kernel unpacks itself behind its own bytes.
   expect(peImageSize(image)).toBe(added.at(-1)!.address + 0x900000)
+})
+
+test('a section gets other content in its place, of which only the headers are needed', () => {
+  const image = makeUki(parts)
+  const replaced = (content: string) =>
+    replaceSection(image.subarray(0, 2048), image.length, { name: '.cmdline', content: Buffer.from(content) })
+  const changed = Buffer.from(image)
+  for (const { offset, bytes } of replaced('quiet console=tty0')) changed.set(bytes, offset)
+  expect(changed.equals(makeUki({ ...parts, commandLine: 'quiet console=tty0' }))).toBe(true)
+  expect(() => replaced('x'.repeat(2049))).toThrow('has room for 2048 bytes, not 2049')
+  expect(() => replaceSection(image, image.length, { name: '.none', content: Buffer.alloc(1) })).toThrow('no section ".none"')
+})
+
+test('a program is signed when its table of certificates has content', () => {
+  const image = program()
+  image.writeUInt32LE(16, 0x98 + 108)
+  expect(peSigned(image)).toBe(false)
+  image.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
+  expect(peSigned(image)).toBe(true)
 })
 
 test('a stub without room for more sections is refused', () => {

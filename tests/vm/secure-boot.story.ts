@@ -7,7 +7,7 @@ import { closeSync, copyFileSync, openSync, readFileSync, writeSync } from 'node
 import { join } from 'node:path'
 import { prepareHost } from '../../rootfs/build/host.ts'
 import { run } from '../../rootfs/build/run.ts'
-import { peSections } from '../../rootfs/image/uki/pe.ts'
+import { peSections } from '../../src/wire/efi/pe.ts'
 import { readIso } from '../rootfs/read-iso.ts'
 import { forgetState, stateFolder, TestMachine, uefi } from './machine.ts'
 

@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, tr
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../rootfs/build/run.ts'
-import { imageKey, signatureLine } from '../../rootfs/image/key.ts'
+import { imageKey } from '../../rootfs/image/key.ts'
 import { writeInstaller } from '../../rootfs/image/products.ts'
 import type { Release } from '../../rootfs/image/release.ts'
 import { makeUki } from '../../rootfs/image/uki/uki.ts'
@@ -14,6 +14,7 @@ import { appendVerity, type Verity, verityLine } from '../../rootfs/image/verity
 import * as files from '../../src/linux/fs/files.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
 import { archiveFiles } from '../../src/os/lifecycle/release/installer-image.ts'
+import { signatureLine } from '../../src/programs/factory/image-key.ts'
 import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
 import { forgetState, stateFolder } from './machine.ts'
 

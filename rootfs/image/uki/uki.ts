@@ -1,7 +1,7 @@
 /** A kernel, its command line and its initramfs as one program of the firmware (uapi-group.org "Unified Kernel Image"). */
 import type { KeyObject } from 'node:crypto'
+import { addSections, peImageSize } from '../../../src/wire/efi/pe.ts'
 import { policyKeySection, policySignatures } from './pcr-policy.ts'
-import { addSections, peImageSize } from './pe.ts'
 
 /** What a unified kernel image is made of. */
 export interface UkiParts {

@@ -1,9 +1,18 @@
-/** What of an image is served under which name, and what it must be without. */
+/** What of an image is served under which name, as it is in the release or as it is built of it. */
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Segment } from '../../oci/image.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
 import { codeOf } from '../../wire/errno.ts'
+import type { Builds } from './build/builds.ts'
+import { deriveRelease, ukiSegments } from './build/derived.ts'
+import { diskFile, diskSegments } from './build/disk.ts'
+import { installerSegments } from './build/installer.ts'
+import { isoSegments } from './build/iso.ts'
+import { writeQcow2 } from './build/qcow2.ts'
+import { stampOf } from './build/read-file.ts'
+import { writeFile } from './build/write-file.ts'
 import { FactoryError } from './factory-error.ts'
 import type { Release } from './releases.ts'
 import type { Schematic } from './schematic.ts'
@@ -29,11 +38,44 @@ const files: readonly (readonly [name: string, file: string])[] = [
   ['installer-ARCH.tar', 'ichor-installer-amd64.tar'],
 ]
 
+/** Files that have a command line. */
+const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.qcow2', 'ichor-amd64.efi']
+
+/** Bytes of the disk that an image for QEMU is. */
+async function virtualSize(path: string): Promise<number> {
+  const head = Buffer.from(await Bun.file(path).slice(0, 32).arrayBuffer())
+  if (head.length < 32 || head.toString('latin1', 0, 4) !== 'QFI\xfb')
+    throw new FactoryError(500, 'the image for QEMU of the release is damaged')
+  return Number(head.readBigUInt64BE(24))
+}
+
+interface Order {
+  /** The command line of the release, and the other one. */
+  readonly base: string
+  readonly line: string
+  readonly key: KeyObject | undefined
+}
+
+/** How the files are built that have a command line. */
+const products: Readonly<Record<string, (release: Release, order: Order) => Promise<Segment[]>>> = {
+  'ichor-amd64.iso': async (release, { base, line, key }) => isoSegments(release, await deriveRelease(release, line, key), { base, line }),
+  'ichor-installer-amd64.tar': async (release, { line, key }) => installerSegments(release, await deriveRelease(release, line, key)),
+  [diskFile]: diskSegments,
+  'ichor-amd64.efi': ukiSegments,
+}
+
 /** Names of the one architecture, those of iPXE included. */
 const architectures = ['amd64', 'x86_64', 'i386']
 
-/** The asset of a name as in `kernel-amd64`. Throws FactoryError. */
-export function assetOf(release: Release, schematic: Schematic, name: string): Asset {
+/** What images are built with. */
+export interface Workshop {
+  readonly builds: Builds
+  /** The key that the releases are signed with. */
+  readonly key?: KeyObject | undefined
+}
+
+/** The asset of a name as in `kernel-amd64`, which is built when the schematic has arguments. Throws FactoryError. */
+export async function assetOf(workshop: Workshop, release: Release, schematic: Schematic, name: string): Promise<Asset> {
   const [, line = ''] = /^cmdline-([a-z0-9-]{1,64})$/.exec(name) ?? []
   if (line !== '') return textAsset(name, `${bootParameters(release, schematic, line)}\n`)
   const platform = platformOf(parametersOf(release))
@@ -47,8 +89,31 @@ export function assetOf(release: Release, schematic: Schematic, name: string): A
   }
   const [, file] = found
   if (file !== 'ichor-vmlinuz') refuseContent(schematic)
-  if (!['ichor-vmlinuz', 'ichor-initramfs'].includes(file)) refuseParameters(schematic, name)
-  return fileAsset(name, join(release.folder, file))
+  const path = await fileOf(workshop, release, schematic, file)
+  return fileAsset(name, path)
+}
+
+/** The path of a file of the release, or of the one that was built in its place. */
+async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
+  const own = join(release.folder, file)
+  if (!withLine.includes(file) || !schematic.customization.extraKernelArgs?.length) return own
+  fileIn(own)
+  if (file === 'ichor-amd64.qcow2') {
+    const raw = await fileOf({ builds, key }, release, schematic, diskFile)
+    const stamp = await stampOf(release.folder, file)
+    return builds.take([file, raw, stamp], async (path) => writeQcow2(path, raw, await virtualSize(own)))
+  }
+  const product = products[file]
+  if (!product) return own
+  const base = parametersOf(release)
+  const line = lineOf(base, schematic)
+  const stamps = await Promise.all(
+    [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(release.folder, each)),
+  )
+  const { x: signer = '' } = key ? createPublicKey(key).export({ format: 'jwk' }) : {}
+  const build = async (path: string, signal: AbortSignal) =>
+    writeFile(path, await product(release, { base: base.join(' '), line, key }), signal)
+  return builds.take([file, line, signer, ...stamps], build)
 }
 
 /** The kernel command line for machines started through the network, of `platform-arch`. Throws FactoryError. */
@@ -58,8 +123,13 @@ export function bootParameters(release: Release, schematic: Schematic, platformA
   if (!architectures.some((arch) => platformAndArch === `${platform}-${arch}`))
     throw new FactoryError(404, `"${platformAndArch.slice(0, 64)}": this release is for ${platform}-amd64`)
   refuseContent(schematic)
+  return lineOf(base, schematic)
+}
+
+/** The command line of a schematic. Throws FactoryError. */
+function lineOf(base: readonly string[], { customization }: Schematic): string {
   try {
-    return extendCommandLine(base, schematic.customization.extraKernelArgs ?? [], platform)
+    return extendCommandLine(base, customization.extraKernelArgs ?? [], platformOf(base))
   } catch (error) {
     if (error instanceof CommandLineError) throw new FactoryError(400, error.message)
     throw error
@@ -91,13 +161,6 @@ function refuseContent({ customization, overlay }: Schematic): void {
   }).flatMap(([key, value]) => (value ? [key] : []))
   if (wanted.length > 0)
     throw new FactoryError(400, `the schematic has ${wanted.join(', ')}, which this factory cannot add: build the image with mkimage.sh`)
-}
-
-/** Refuses a command line of its own where it is part of what the release has signed. */
-function refuseParameters({ customization }: Schematic, name: string): void {
-  if (!customization.extraKernelArgs?.length) return
-  const how = 'build the image with "mkimage.sh --extra-kernel-arg", or start machines through /pxe'
-  throw new FactoryError(400, `the schematic has extraKernelArgs, which are signed within "${name}": ${how}`)
 }
 
 function fileIn(path: string): { path: string; size: number; changed: number; inode: number } {

@@ -4,12 +4,13 @@ import { segmentLength, sliceSegments } from '../../oci/segments.ts'
 import type { Asset } from './assets.ts'
 import { FactoryError } from './factory-error.ts'
 
-/** The asset, or the range of it that the request names (RFC 9110, 13.1.5 and 14). Files are read as the client takes them. */
-export function download(asset: Asset, { method, headers: requested }: Request): Response {
+/** The asset, or the range of it that the request names (RFC 9110, 13.1.5 and 14), with headers of its own. Files are read as the client takes them. */
+export function download(asset: Asset, { method, headers: requested }: Request, own: Readonly<Record<string, string>> = {}): Response {
   const { name, size, etag, content } = asset
   const headers: Record<string, string> = {
     ...{ 'content-type': 'application/octet-stream', 'content-disposition': `attachment; filename="${name}"` },
     ...{ 'accept-ranges': 'bytes', etag },
+    ...own,
   }
   if (requested.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
   const condition = requested.get('if-range')

@@ -5,9 +5,10 @@ import type { ServerTls } from '../../rpc/http2/listen.ts'
 import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
-import { assetOf, bootParameters } from './assets.ts'
+import { assetOf, bootParameters, type Workshop } from './assets.ts'
 import { Checksums, download } from './download.ts'
 import { FactoryError } from './factory-error.ts'
+import { InstallerRegistry } from './registry.ts'
 import { findReleases, releaseOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
 import type { Schematics } from './schematics.ts'
@@ -19,6 +20,9 @@ export interface FactoryOptions {
   /** The folder of `findReleases`. */
   readonly images: string
   readonly schematics: Schematics
+  readonly workshop: Workshop
+  /** Where clients reach the server when that is not what they request, as behind a proxy that ends TLS. */
+  readonly externalUrl?: string | undefined
   readonly tls?: ServerTls | undefined
   /** Every request but those for health needs this token. */
   readonly token?: string | undefined
@@ -44,7 +48,7 @@ export interface ServedFactory {
 export function serveFactory(options: FactoryOptions): ServedFactory {
   const { host, port, tls, token, log } = options
   let running = 0
-  const checksums = new Checksums()
+  const state = { checksums: new Checksums(), registry: new InstallerRegistry(options) }
   const server = Bun.serve({
     hostname: host,
     port,
@@ -59,7 +63,7 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
         const url = new URL(request.url)
         if (url.pathname === '/healthz' || url.pathname === '/readyz') return text('ok\n')
         if (token !== undefined) authorize(request, token)
-        return await answer(options, request, url, checksums)
+        return await answer(options, request, url, state)
       } catch (error) {
         if (error instanceof FactoryError) return refusal(error)
         log.error('request failed', { path: new URL(request.url).pathname.slice(0, 200), error: messageOf(error) })
@@ -72,7 +76,17 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
   return { url: server.url.origin, close: () => server.stop(true) }
 }
 
-async function answer(options: FactoryOptions, request: Request, { pathname, origin }: URL, checksums: Checksums): Promise<Response> {
+interface State {
+  readonly checksums: Checksums
+  readonly registry: InstallerRegistry
+}
+
+async function answer(
+  options: FactoryOptions,
+  request: Request,
+  { pathname, origin }: URL,
+  { checksums, registry }: State,
+): Promise<Response> {
   const [, room = '', first = '', ...rest] = pathname.split('/')
   if (pathname === '/schematics') return post(options, request)
   if (request.method !== 'GET' && request.method !== 'HEAD') throw new FactoryError(405, `${request.method} is not possible here: use GET`)
@@ -90,16 +104,23 @@ async function answer(options: FactoryOptions, request: Request, { pathname, ori
     const schematic = options.schematics.get(first)
     const release = releaseOf(options.images, version)
     if (room === 'pxe') {
-      const base = `${origin}/image/${schematic.id}/${release.version}`
+      const base = `${options.externalUrl ?? origin}/image/${schematic.id}/${release.version}`
       return text(bootScript(base, bootParameters(release, schematic, name)))
     }
     const [, stem = name, algorithm] = /^(.+)\.(sha256|sha512)$/.exec(name) ?? []
-    const asset = assetOf(release, schematic, stem)
+    const asset = await assetOf(options.workshop, release, schematic, stem)
     if (algorithm !== 'sha256' && algorithm !== 'sha512') return download(asset, request)
     return text(await checksums.lineOf(asset, algorithm))
   }
+  if (pathname === '/v2' || pathname === '/v2/') return Response.json({}, { headers: registryVersion })
+  if (room === 'v2') {
+    const { digest, mediaType, asset } = await registry.content(pathname.slice('/v2/'.length))
+    return download(asset, request, { ...registryVersion, 'content-type': mediaType, 'docker-content-digest': digest })
+  }
   throw new FactoryError(404, `"${pathname.slice(0, 200)}" is not served here`)
 }
+
+const registryVersion = { 'docker-distribution-api-version': 'registry/2.0' }
 
 /** What iPXE runs. */
 const bootScript = (base: string, parameters: string) =>

@@ -1,10 +1,15 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { silent } from '../../../src/cosi/log.ts'
 import { formatManifest } from '../../../src/oci/image-manifest.ts'
+import { Builds } from '../../../src/programs/factory/build/builds.ts'
 import { Schematics } from '../../../src/programs/factory/schematics.ts'
 import { type FactoryOptions, serveFactory } from '../../../src/programs/factory/server.ts'
+
+/** What the releases are signed with. */
+export const releaseKey = generateKeyPairSync('ed25519').privateKey
 
 /** A folder of its own for a test. */
 export const newFolder = (): string => mkdtempSync(join(tmpdir(), 'ichor-factory-'))
@@ -26,7 +31,13 @@ export function writeRelease(folder: string, version: string): void {
 
 /** A factory over a folder, with a client of it. */
 export function served(images: string, options: Partial<FactoryOptions> = {}) {
-  const factory = serveFactory({ host: '127.0.0.1', port: 0, images, schematics: new Schematics(), log: silent, ...options })
+  const builds = new Builds()
+  const common = { host: '127.0.0.1', port: 0, schematics: new Schematics(), workshop: { builds, key: releaseKey }, log: silent }
+  const factory = serveFactory({ ...common, images, ...options })
   const ask = (path: string, init?: RequestInit) => fetch(`${factory.url}${path}`, init)
-  return { ...factory, ask, [Symbol.asyncDispose]: () => factory.close() }
+  const close = async () => {
+    await factory.close()
+    builds.close()
+  }
+  return { ...factory, ask, [Symbol.asyncDispose]: close }
 }

@@ -1,5 +1,6 @@
 /** GRUB configuration: a constant main file, and one file per slot with the slot's kernel and parameters. */
 import { parseKinds } from '../../../oci/image-manifest.ts'
+import { grubWords } from '../../../oci/kernel-command-line.ts'
 import { type Slot, type SlotContent, trialStarts } from './slot.ts'
 
 /** The directory on the BOOT partition that GRUB's core reads. */
@@ -46,7 +47,7 @@ export function slotConfig(slot: Slot, { version, rootHash, image, encryption }:
     `# root ${rootHash}`,
     `# image ${image}`,
     ...(encryption ? [`# encryption ${encryption.join(' ')}`] : []),
-    `linux ($root)/${slot}/vmlinuz ${commandLine.split(/\s+/).filter(Boolean).map(quoted).join(' ')} $more`,
+    `linux ($root)/${slot}/vmlinuz ${grubWords(commandLine)} $more`,
     `initrd ($root)/${slot}/initramfs.xz`,
     '',
   ].join('\n')
@@ -61,9 +62,4 @@ export function parseSlotConfig(text: string): SlotContent | undefined {
   return version && rootHash && image && /^initrd .+\n$/m.test(text)
     ? { version, rootHash, image, ...(encryption && { encryption }) }
     : undefined
-}
-
-/** Quotes a word for GRUB. */
-function quoted(word: string): string {
-  return /^[\w.,:=/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

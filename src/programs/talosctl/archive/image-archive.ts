@@ -8,9 +8,10 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Segment } from '../../../oci/image.ts'
 import { layerMediaType } from '../../../oci/layer.ts'
+import { bytesOf } from '../../../oci/segments.ts'
 import { tarPadding } from '../../../wire/tar/format.ts'
 import { tarEnd, tarHeader } from '../../../wire/tar/write.ts'
-import { bytesOf, writeSegments } from './write-segments.ts'
+import { writeSegments } from './write-segments.ts'
 
 /** A layer as it lies in the archive. */
 export interface ArchivedLayer {

@@ -4,6 +4,8 @@ import { createLogger, formatEntry } from '../../../../cosi/log.ts'
 import { codeOf } from '../../../../wire/errno.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
 import { parseHostPort, parseIpPort } from '../../../../wire/host-port.ts'
+import { Builds } from '../../../factory/build/builds.ts'
+import { KeyError, readKey } from '../../../factory/image-key.ts'
 import { findReleases } from '../../../factory/releases.ts'
 import { Schematics } from '../../../factory/schematics.ts'
 import { type ServedFactory, serveFactory } from '../../../factory/server.ts'
@@ -16,6 +18,9 @@ export interface ServeOptions {
   readonly images: string
   readonly listen: string
   readonly cache?: string
+  readonly cacheSize: string
+  readonly key?: string
+  readonly externalUrl?: string
   readonly tlsCert?: string
   readonly tlsKey?: string
   readonly tokenFile?: string
@@ -34,11 +39,14 @@ export async function runServe(io: Io, options: ServeOptions): Promise<void> {
 /** Starts the server. Throws UsageError. */
 export async function startFactory(
   io: Pick<Io, 'stderr' | 'now'>,
-  { images, listen, cache, tlsCert, tlsKey, tokenFile }: ServeOptions,
+  { images, listen, cache, cacheSize, key: keyFile, externalUrl, tlsCert, tlsKey, tokenFile }: ServeOptions,
 ): Promise<ServedFactory> {
   const address = parseIpPort(listen) && parseHostPort(listen)
   if (!address) throw new UsageError(`--listen "${listen}" is no address and port: use for example 127.0.0.1:8080`)
   if (!tlsCert !== !tlsKey) throw new UsageError('--tls-cert and --tls-key go together')
+  const limit = parseCacheSize(cacheSize)
+  const base = externalUrl === undefined ? undefined : parseExternalUrl(externalUrl)
+  const key = keyFile === undefined ? undefined : imageKey(keyFile)
   const log = createLogger(
     (entry) => io.stderr.write(`${entry.time.toISOString()} ${formatEntry(entry)}\n`),
     {},
@@ -46,14 +54,47 @@ export async function startFactory(
   )
   const tls = tlsCert && tlsKey ? await readTls(tlsCert, tlsKey) : undefined
   const token = tokenFile === undefined ? undefined : await readToken(tokenFile)
+  let builds: Builds | undefined
   try {
     const versions = findReleases(images).map(({ version }) => version)
     const schematics = new Schematics(cache === undefined ? undefined : join(cache, 'schematics'))
-    const server = serveFactory({ ...address, images, schematics, tls, token, log })
+    const kept = new Builds(cache === undefined ? undefined : join(cache, 'builds'), limit)
+    builds = kept
+    const server = serveFactory({ ...address, images, schematics, workshop: { builds: kept, key }, externalUrl: base, tls, token, log })
     log.info('image factory serves', { url: server.url, versions: versions.join(',') || 'none' })
-    return server
+    const close = async () => {
+      await server.close()
+      kept.close()
+    }
+    return { url: server.url, close }
   } catch (error) {
+    builds?.close()
     throw new UsageError(`serve "${images}" on "${listen}": ${messageOf(error)}`)
+  }
+}
+
+/** Bytes of a size as in "16GiB". Throws UsageError. */
+function parseCacheSize(text: string): number {
+  const units: Readonly<Record<string, number>> = { MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 }
+  const [, number = '', unit = ''] = /^(\d{1,6})(MiB|GiB|TiB)$/.exec(text) ?? []
+  const size = Number(number) * (units[unit] ?? 0)
+  if (size === 0) throw new UsageError(`--cache-size "${text}" is no size: use for example 16GiB`)
+  return size
+}
+
+/** An address without a path at its end. Throws UsageError. */
+function parseExternalUrl(text: string): string {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
+    throw new UsageError(`--external-url "${text}" is no address: use for example https://factory.example.org`)
+  return url.href.replace(/\/+$/, '')
+}
+
+function imageKey(path: string) {
+  try {
+    return readKey(path)
+  } catch (error) {
+    throw error instanceof KeyError ? new UsageError(`--key: ${error.message}`) : error
   }
 }
 

@@ -12,6 +12,7 @@ const file = (name: string, content: string, mode = 0o600) => {
   return join(folder, name)
 }
 const listen = '127.0.0.1:0'
+const cacheSize = '1GiB'
 
 test.each<[string, Partial<ServeOptions>, string]>([
   ['at no address', { listen: 'here' }, '--listen "here" is no address and port'],
@@ -19,23 +20,26 @@ test.each<[string, Partial<ServeOptions>, string]>([
   ['with a token that others can read', { tokenFile: file('open', 'x'.repeat(20), 0o644) }, 'chmod 600'],
   ['with a short token', { tokenFile: file('short', 'x') }, 'must hold 16 to 4096'],
   ['with no token', { tokenFile: join(folder, 'none') }, 'ENOENT'],
+  ['with a size that is none', { cacheSize: '0GiB' }, '--cache-size "0GiB" is no size: use for example 16GiB'],
+  ['at no outer address', { externalUrl: 'factory.example.org' }, '--external-url "factory.example.org" is no address'],
+  ['with a key that is none', { key: file('none.pem', 'x') }, 'no private Ed25519 key in PEM'],
   ['without images', { images: join(folder, 'none') }, 'read the folder of images: ENOENT'],
 ])('nothing is served %s', async (_, options, reason) => {
-  await expect(startFactory(textIo(), { images: folder, listen, ...options })).rejects.toThrow(reason)
+  await expect(startFactory(textIo(), { images: folder, listen, cacheSize, ...options })).rejects.toThrow(reason)
 })
 
 test('versions are served with TLS and a token, and schematics are kept', async () => {
   const images = newFolder()
   writeRelease(images, 'v1.13.100')
   const { crt, key } = newCA({ subject: { organizations: ['factory'] }, kind: 'ed25519', now: new Date(), sans: { ips: ['127.0.0.1'] } })
-  const options = { images, listen, cache: join(folder, 'cache'), tlsCert: file('crt', crt), tlsKey: file('pem', key) }
+  const options = { images, listen, cacheSize, cache: join(folder, 'cache'), tlsCert: file('crt', crt), tlsKey: file('pem', key) }
   const server = await startFactory(textIo(), { ...options, tokenFile: file('token', `${'t'.repeat(20)}\n`) })
   const init = { headers: { authorization: `Bearer ${'t'.repeat(20)}` }, tls: { ca: crt } }
   const posted = await fetch(`${server.url}/schematics`, { ...init, method: 'POST', body: '{customization: {extraKernelArgs: [a]}}' })
   const { id } = (await posted.json()) as { id: string }
   expect(await (await fetch(`${server.url}/versions`, init)).json()).toEqual(['v1.13.100'])
   await server.close()
-  const again = await startFactory(textIo(), { images, listen, cache: options.cache })
+  const again = await startFactory(textIo(), { images, listen, cacheSize, cache: options.cache })
   expect((await fetch(`${again.url}/schematics/${id}`)).status).toBe(200)
   await again.close()
 })

@@ -15,10 +15,13 @@ export interface PeSection {
   offset: number
   /** Bytes of content. */
   size: number
+  /** Bytes that the file holds for it. */
+  room: number
   address: number
 }
 
 const sectionHeader = 40
+const certificateTable = 4 // its number among the data directories
 const fileAlignment = 2048
 const memoryAlignment = 4096
 const flags = 0x40000040 // IMAGE_SCN_CNT_INITIALIZED_DATA | IMAGE_SCN_MEM_READ
@@ -46,8 +49,8 @@ function headersOf(image: Buffer): Headers {
   return { coff, optional, sections, table }
 }
 
-/** The sections of a program. */
-export function peSections(image: Buffer): PeSection[] {
+/** The sections of a program of `fileSize` bytes, of which the beginning with all headers suffices. */
+export function peSections(image: Buffer, fileSize = image.length): PeSection[] {
   const { sections, table } = headersOf(image)
   return Array.from({ length: sections }, (_, at) => {
     const header = table + at * sectionHeader
@@ -56,11 +59,42 @@ export function peSections(image: Buffer): PeSection[] {
       name: image.toString('latin1', header, header + 8).replace(/\0+$/, ''),
       offset: image.readUInt32LE(header + 20),
       size: Math.min(image.readUInt32LE(header + 8), raw),
+      room: raw,
       address: image.readUInt32LE(header + 12),
     }
-    if (section.offset + raw > image.length) throw new PeError(`section "${section.name}" lies outside`)
+    if (section.offset + raw > fileSize) throw new PeError(`section "${section.name}" lies outside`)
     return section
   })
+}
+
+/** Whether a program is signed for Secure Boot: its table of certificates has content ("PE Format", attribute certificate table). */
+export function peSigned(image: Buffer): boolean {
+  const { optional, table } = headersOf(image)
+  const size = optional + 112 + certificateTable * 8 + 4
+  return image.readUInt32LE(optional + 108) > certificateTable && size + 4 <= table && image.readUInt32LE(size) > 0
+}
+
+/** What differs when a section gets other content in its place, at offsets of the file. Throws PeError when it does not fit. */
+export function replaceSection(
+  image: Buffer,
+  fileSize: number,
+  { name, content }: { name: string; content: Uint8Array },
+): { offset: number; bytes: Uint8Array }[] {
+  const sections = peSections(image, fileSize)
+  const at = sections.findIndex((each) => each.name === name)
+  const section = sections[at]
+  if (!section) throw new PeError(`the program has no section "${name}"`)
+  const { offset, address, room } = section
+  // In memory a section is aligned more widely than in the file, so that what fits here fits there.
+  const next = Math.min(...sections.filter((each) => each.address > address).map((each) => each.address - address))
+  if (content.length > Math.min(room, next))
+    throw new PeError(`section "${name}" has room for ${Math.min(room, next)} bytes, not ${content.length}`)
+  const size = Buffer.alloc(4)
+  size.writeUInt32LE(content.length)
+  return [
+    { offset: headersOf(image).table + at * sectionHeader + 8, bytes: size },
+    { offset, bytes: Buffer.concat([content, Buffer.alloc(room - content.length)]) },
+  ]
 }
 
 /** How much memory a program needs. */

@@ -1,0 +1,64 @@
+/**
+ * A raw disk of a release with another command line. As on an installed machine the arguments are in the boot entry of slot A, or in
+ * its file for GRUB; the release that the slot holds stays, so that no signature covers them.
+ */
+import type { Segment } from '../../../oci/image.ts'
+import { grubWords } from '../../../oci/kernel-command-line.ts'
+import { patchSegments } from '../../../oci/segments.ts'
+import { DecodeError } from '../../../wire/decode-error.ts'
+import { messageOf } from '../../../wire/error-message.ts'
+import { FatVolume } from '../../../wire/fat/volume.ts'
+import { readTable } from '../../../wire/gpt/table.ts'
+import { viewOf } from '../../../wire/probe/view.ts'
+import { FactoryError } from '../factory-error.ts'
+import type { Release } from '../releases.ts'
+import { Overlay, stretchOf } from './overlay.ts'
+import { withFile } from './read-file.ts'
+
+/** The raw disk of a release. */
+export const diskFile = 'ichor-amd64.raw'
+const sectorSize = 512
+const tableSize = 34 * sectorSize
+const entries = '/loader/entries'
+const slotFile = '/a/slot.cfg'
+
+/** The bytes of the disk; `base` is the command line of the release. Throws FactoryError. */
+export function diskSegments({ folder }: Release, { base, line }: { base: string; line: string }): Promise<Segment[]> {
+  return withFile(folder, diskFile, async ({ path, size, read }) => {
+    const overlay = new Overlay(read, size)
+    try {
+      const view = viewOf(size, [
+        { offset: 0, bytes: await read(0, Math.min(size, tableSize)) },
+        { offset: Math.max(0, size - tableSize), bytes: await read(Math.max(0, size - tableSize), Math.min(size, tableSize)) },
+      ])
+      const { partitions } = readTable(view, sectorSize)
+      const named = (label: string) => partitions.find(({ name }) => name === label)
+      // A disk for BIOS has an empty partition EFI, too.
+      const boot = named('BOOT') ?? named('EFI')
+      if (!boot) throw new FactoryError(500, `"${diskFile}" of the release has no boot partition`)
+      const volume = await FatVolume.open(stretchOf(overlay, boot.first * sectorSize, (boot.last - boot.first + 1) * sectorSize))
+      await changeArguments(volume, base, line)
+    } catch (error) {
+      if (error instanceof DecodeError) throw new FactoryError(500, `"${diskFile}" of the release: ${messageOf(error)}`)
+      throw error
+    }
+    return patchSegments([{ file: path, offset: 0, length: size }], overlay.patches)
+  })
+}
+
+async function changeArguments(volume: FatVolume, base: string, line: string): Promise<void> {
+  const found = (await volume.list(entries)).filter(({ name }) => /^ichor-\d+-a\.conf$/i.test(name)).map(({ name }) => `${entries}/${name}`)
+  const files = (await volume.has(slotFile)) ? [slotFile] : found
+  let changed = 0
+  for (const file of files) {
+    const text = Buffer.from(await volume.read(file, 64 << 10)).toString()
+    const replaced =
+      file === slotFile
+        ? text.replace(` ${grubWords(base)} `, () => ` ${grubWords(line)} `)
+        : text.replace(`\noptions ${base} `, () => `\noptions ${line} `)
+    if (replaced === text) continue
+    await volume.replace(file, Buffer.from(replaced))
+    changed++
+  }
+  if (changed === 0) throw new FactoryError(500, `"${diskFile}" of the release does not start its command line`)
+}

@@ -1,0 +1,47 @@
+/** Parsers of images of disks and programs. */
+import { makeIso } from '../../rootfs/image/iso.ts'
+import { parseRange } from '../../src/oci/byte-range.ts'
+import { peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
+import { parseIsoRecords, readIsoFiles, replaceIsoFile } from '../../src/wire/iso9660/files.ts'
+import { program } from '../rootfs/program.ts'
+import { bytes, type Target } from './target.ts'
+
+const [iso] = makeIso({
+  ...{ label: 'SEED', grub: Buffer.alloc(4096), grubSector: Buffer.alloc(512), efi: { file: '', size: 0 }, serial: 1 },
+  files: ['usr/a', 'usr/b.txt'].map((path) => ({ path, content: Buffer.from(path) })),
+})
+
+/** Parsers by name. */
+export const imageTargets: Record<string, Target> = {
+  'ISO 9660 images': {
+    seeds: iso && 'bytes' in iso ? [iso.bytes] : [],
+    answers: ['DecodeError'],
+    async run(input) {
+      const files = await readIsoFiles(async (offset, length) => input.subarray(offset, offset + length), input.length)
+      for (const place of files.values()) if (place.room > 0) replaceIsoFile(place, Buffer.alloc(1))
+    },
+  },
+  'folders of ISO 9660': {
+    seeds: iso && 'bytes' in iso ? [iso.bytes.subarray(22 * 2048, 23 * 2048)] : [],
+    answers: ['DecodeError'],
+    run: (input) => void parseIsoRecords(Buffer.from(input)),
+  },
+  'programs of the firmware': {
+    seeds: [program()],
+    answers: ['PeError'],
+    run(input) {
+      const image = Buffer.from(input)
+      peSigned(image)
+      for (const { name } of peSections(image)) replaceSection(image, image.length, { name, content: Buffer.alloc(8) })
+    },
+  },
+  'ranges of blobs': {
+    seeds: ['bytes=0-', 'bytes=-5', 'bytes=1-2', 'bytes=0-1,3-4'].map((text) => bytes(text)),
+    answers: [],
+    run(input) {
+      const range = parseRange(Buffer.from(input).toString('latin1'), 1000)
+      if (typeof range === 'object' && !(range.start >= 0 && range.start <= range.end && range.end < 1000))
+        throw new RangeError(`${range.start}-${range.end} lies outside of 1000 bytes`)
+    },
+  },
+}
