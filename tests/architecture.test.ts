@@ -309,6 +309,7 @@ const exceptions: Record<string, string[]> = {
   'os/network/dns/listener.ts': ['node:net'], // the host DNS is a socket that answers
   'rpc/http2/acceptor.ts': ['node:fs'], // writes an alert beneath TLS, which has no call for it
   'os/network/dns/upstream.ts': ['node:net', 'node:dgram'], // and others that ask
+  'os/network/platform/privileged-port.ts': ['node:http'], // chooses a source port, which fetch cannot
   'os/config/sources/tftp.ts': ['node:net', 'node:dgram'], // a client of a protocol, as the one above
 }
 

@@ -27,7 +27,7 @@ export const pruned: readonly string[] = [
   ...['hfs', 'hfsplus', 'hpfs', 'jffs2', 'jfs', 'minix', 'nilfs2', 'ntfs', 'ntfs3', 'ocfs2', 'omfs', 'orangefs', 'qnx4', 'qnx6'].map(
     (name) => `kernel/fs/${name}`,
   ),
-  ...['reiserfs', 'romfs', 'sysv', 'ubifs', 'udf', 'ufs', 'zonefs', 'btrfs'].map((name) => `kernel/fs/${name}`),
+  ...['reiserfs', 'romfs', 'sysv', 'ubifs', 'ufs', 'zonefs', 'btrfs'].map((name) => `kernel/fs/${name}`),
   ...['6lowpan', 'appletalk', 'atm', 'ax25', 'batman-adv', 'bluetooth', 'caif', 'can', 'dccp', 'decnet', 'hsr', 'ieee802154'].map(
     (name) => `kernel/net/${name}`,
   ),
@@ -116,6 +116,7 @@ export const required: readonly string[] = [
     'ext4',
     'vfat',
     'isofs',
+    'udf', // the provisioning medium of Azure
     'squashfs',
     'overlay',
     'loop',
@@ -163,7 +164,7 @@ export const beforeLock: readonly string[] = [
   // Ciphers of encrypted volumes; dm-crypt does not depend on them.
   ...['xts', 'aesni-intel', 'adiantum', 'nhpoly1305', 'nhpoly1305-sse2', 'nhpoly1305-avx2', 'chacha-x86_64', 'chacha_generic'],
   ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
-  ...['xfs', 'ext4', 'vfat', 'isofs', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
+  ...['xfs', 'ext4', 'vfat', 'isofs', 'udf', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
   // Keyboards and network adapters that are plugged in.
   ...['usbhid', 'hid-generic', 'xhci-pci', 'cdc_ether', 'cdc_ncm', 'r8152', 'ax88179_178a', 'asix', 'smsc95xx'],
   // Links and addresses that a configuration or a pod requests.

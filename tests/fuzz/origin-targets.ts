@@ -38,6 +38,8 @@ function transportOf(
     if (text !== undefined) heard({ name, each, place, text })
     return place === other.place ? other.text : text
   }
+  const read = (files: Readonly<Record<string, string>> | undefined) =>
+    files && new Map(Object.entries(files).map(([file, text]) => [file, at(file, text) ?? '']))
   return {
     links: [{ name: 'eth0', hardwareAddress: '02:00:00:00:00:01', index: 2, driver: 'virtio_net' }],
     serial: each.serial ?? '',
@@ -46,10 +48,8 @@ function transportOf(
       const answer = each.answers?.[url]
       return at(url, typeof answer === 'function' ? answer({ method, headers, body }) : answer)
     },
-    disk: async (labels: readonly string[]) => {
-      const files = labels.map((label) => each.disks?.[label]).find(Boolean)
-      return files && new Map(Object.entries(files).map(([file, text]) => [file, at(file, text) ?? '']))
-    },
+    disk: async (labels: readonly string[]) => read(labels.map((label) => each.disks?.[label]).find(Boolean)),
+    optical: async () => read(Object.values(each.optical ?? {})[0]),
     guestinfo: async (key: string) => at(key, each.guestinfo?.[key]),
   }
 }

@@ -7,8 +7,11 @@ const { answers = {} } = recordings[name]!
 const server = Bun.serve({
   hostname: '0.0.0.0',
   port: 80,
-  async fetch(request) {
+  async fetch(request, server) {
     const { pathname, search } = new URL(request.url)
+    // As at Scaleway: user data is for the root user.
+    if (name === 'scaleway' && pathname.startsWith('/user_data/') && (server.requestIP(request)?.port ?? 0) >= 1024)
+      return new Response('not from a privileged port', { status: 403 })
     const answer = answers[`http://${request.headers.get('host')}${pathname}${search}`]
     const { method } = request
     const body = method === 'POST' ? await request.text() : undefined

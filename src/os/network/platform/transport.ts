@@ -9,10 +9,13 @@ import type { Kernel } from '../../kernel.ts'
 import { LinkStatus } from '../resources/link.ts'
 import type { KnownLink } from './declare.ts'
 import type { PlatformTransport } from './platform.ts'
+import { fetchFromPort, privilegedPorts } from './privileged-port.ts'
 
 const longest = 4 << 20
 const timeout = 10_000
 const place = '/run/platform-disk'
+/** Optical drives that are looked at. */
+const opticalDrives = 10
 const fileSystems = ['iso9660', 'vfat', 'ext4']
 
 interface Dependencies {
@@ -27,6 +30,7 @@ export function openPlatform({ files, mount, store, commandLine }: Dependencies,
   return {
     fetch: (url, options) => fetchText(url, { ...options, signal }),
     disk: async (labels, names) => readDisk({ files, mount, store }, labels, names),
+    optical: async (type, names) => readOptical({ files, mount }, type, names),
     guestinfo() {
       throw new Error(
         'read guestinfo: guestinfo is not supported: set talos.config to a URL, or use talos.platform=nocloud with a disk labelled "cidata"',
@@ -57,14 +61,17 @@ export async function fetchText(
     method = 'GET',
     headers = {},
     body,
+    privileged = false,
     signal,
-  }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; signal: AbortSignal },
+  }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; privileged?: boolean; signal: AbortSignal },
 ): Promise<string | undefined> {
   const failed = (why: string) => new Error(`fetch "${url}": ${why}`)
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeout)])
   let response: Response
   try {
-    response = await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
+    response = privileged
+      ? await fetchFromPort(url, { ports: privilegedPorts(), headers, limit: longest, signal: limit })
+      : await fetch(url, { method, headers: { ...headers }, body, signal: limit, redirect: 'manual' })
   } catch (error) {
     const [line = ''] = messageOf(error).split('\n')
     throw failed(limit.aborted ? `no answer within ${timeout / 1000} s` : line)
@@ -87,21 +94,43 @@ function readDisk({ files, mount, store }: Disks, labels: readonly string[], nam
   const label = labels.find((one) => files.exists(`/dev/disk/by-label/${one}`))
   const device = volume?.dev_path ?? (label && `/dev/disk/by-label/${label}`)
   if (!device) return undefined
-  files.mkdirAll(place, { mode: 0o700 })
   let last: unknown
   for (const type of volume?.name ? [volume.name] : fileSystems) {
-    try {
-      mount.mount({ source: device, target: place, type, flags: ['ro', 'nosuid', 'nodev', 'noexec'] })
-    } catch (error) {
-      last = error
-      continue
-    }
-    try {
-      const found = names.map((name) => [name, files.readTextIfThere(`${place}/${name}`)] as const)
-      return new Map(found.filter((entry): entry is [string, string] => entry[1] !== undefined))
-    } finally {
-      mount.umount(place)
-    }
+    const read = tryRead({ files, mount }, { device, type }, names)
+    if (read instanceof Map) return read
+    last = read.error
   }
   throw last
+}
+
+/** The medium of the first optical drive that has one of this type and one of the files. */
+function readOptical(machine: Pick<Disks, 'files' | 'mount'>, type: string, names: readonly string[]): Map<string, string> | undefined {
+  for (let drive = 0; drive < opticalDrives; drive++) {
+    const device = `/dev/sr${drive}`
+    if (!machine.files.exists(device)) continue
+    const read = tryRead(machine, { device, type }, names)
+    // A drive without a medium, or with another one, is not the platform's.
+    if (read instanceof Map && read.size > 0) return read
+  }
+  return undefined
+}
+
+/** Files of a device by name, or why it cannot be mounted. */
+function tryRead(
+  { files, mount }: Pick<Disks, 'files' | 'mount'>,
+  { device, type }: { device: string; type: string },
+  names: readonly string[],
+): Map<string, string> | { error: unknown } {
+  files.mkdirAll(place, { mode: 0o700 })
+  try {
+    mount.mount({ source: device, target: place, type, flags: ['ro', 'nosuid', 'nodev', 'noexec'] })
+  } catch (error) {
+    return { error }
+  }
+  try {
+    const found = names.map((name) => [name, files.readTextIfThere(`${place}/${name}`)] as const)
+    return new Map(found.filter((entry): entry is [string, string] => entry[1] !== undefined))
+  } finally {
+    mount.umount(place)
+  }
 }

@@ -33,6 +33,15 @@ export function openDry(
     return text
   }
   const file = async (folder: string, path: string) => noted(await readIfThere(join(folder, path)))
+  const filesOf = async (names: readonly string[]) => {
+    if (!configDrive) return undefined
+    const found = new Map<string, string>()
+    for (const path of names) {
+      const text = await file(configDrive, path)
+      if (text !== undefined) found.set(path, text)
+    }
+    return found
+  }
   return {
     texts,
     links,
@@ -42,17 +51,10 @@ export function openDry(
     async fetch(url, options) {
       // A disk alone stands for a machine whose metadata server has nothing.
       if (!base && configDrive) return undefined
-      return noted(await fetchText(base && !url.startsWith(`${base}/`) ? moved(url, base) : url, { ...options, signal }))
+      return noted(await fetchText(base && !url.startsWith(`${base}/`) ? moved(url, base) : url, { ...options, privileged: false, signal }))
     },
-    async disk(_, names) {
-      if (!configDrive) return undefined
-      const found = new Map<string, string>()
-      for (const path of names) {
-        const text = await file(configDrive, path)
-        if (text !== undefined) found.set(path, text)
-      }
-      return found
-    },
+    disk: async (_, names) => filesOf(names),
+    optical: async (_, names) => filesOf(names),
     guestinfo: async (key) => (configDrive ? (await file(configDrive, key))?.trim() : undefined),
   }
 }

@@ -7,7 +7,7 @@ import { runs } from '../../../support/runs.ts'
 import { expected, nics, platformIn, type Recording, recordings, summaryOf, userData } from './recordings.ts'
 
 /** The transport of a machine on a recorded platform. */
-function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Recording, 'want'>): PlatformTransport {
+function on({ answers = {}, disks = {}, optical = {}, guestinfo = {}, serial = '' }: Omit<Recording, 'want'>): PlatformTransport {
   return {
     async fetch(url, { method = 'GET', headers = {}, body } = {}) {
       const answer = answers[url]
@@ -16,6 +16,11 @@ function on({ answers = {}, disks = {}, guestinfo = {}, serial = '' }: Omit<Reco
     async disk(labels, files) {
       const label = labels.find((one) => one in disks)
       return label && new Map(files.flatMap((name) => (disks[label]![name] === undefined ? [] : [[name, disks[label]![name]!]])))
+    },
+    optical: async (_, files) => {
+      const all = Object.values(optical).find((one) => files.some((name) => name in one)) ?? {}
+      const held = files.flatMap((name): [string, string][] => (all[name] === undefined ? [] : [[name, all[name]]]))
+      return held.length > 0 ? new Map(held) : undefined
     },
     guestinfo: async (key) => guestinfo[key],
     links: nics,
@@ -43,7 +48,13 @@ describe('the metadata of a platform', () => {
   }
 
   test('receives a readiness report, if it waits for one', async () => {
-    expect(Object.keys(recordings).filter((name) => platforms[platformIn(name)]?.ready)).toEqual(['azure'])
+    expect(
+      new Set(
+        Object.keys(recordings)
+          .map(platformIn)
+          .filter((name) => platforms[name]?.ready),
+      ),
+    ).toEqual(new Set(['azure']))
     const { ready } = platforms.azure!
     await ready!(on(recordings.azure!))
     await expect(ready!(on({ answers: {} }))).rejects.toThrow('read azure goal state: missing')

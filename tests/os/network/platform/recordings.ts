@@ -14,6 +14,8 @@ export interface Recording {
   /** By address. */
   readonly answers?: Readonly<Record<string, Answer>>
   /** Files by label of a disk. */
+  /** Files of media in optical drives, by the name of the drive. */
+  readonly optical?: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly disks?: Readonly<Record<string, Readonly<Record<string, string>>>>
   readonly guestinfo?: Readonly<Record<string, string>>
   readonly serial?: string | undefined
@@ -157,6 +159,21 @@ const azure: Recording = {
       tags: { team: 'blue' },
     },
   },
+}
+
+/** User data of the instance metadata service is not read where the medium has some. */
+const azureCustomData: Recording = {
+  ...azure,
+  optical: {
+    sr0: {
+      'ovf-env.xml': `<?xml version="1.0" encoding="utf-8"?>
+<Environment xmlns="http://schemas.dmtf.org/ovf/environment/1" xmlns:wa="http://schemas.microsoft.com/windowsazure">
+<wa:ProvisioningSection><wa:Version>1.0</wa:Version><LinuxProvisioningConfigurationSet xmlns="http://schemas.microsoft.com/windowsazure">
+<HostName>node-5</HostName><CustomData>${Buffer.from(userData).toString('base64')}</CustomData></LinuxProvisioningConfigurationSet>
+</wa:ProvisioningSection></Environment>`,
+    },
+  },
+  answers: Object.fromEntries(Object.entries(azure.answers ?? {}).filter(([url]) => !url.includes('userData'))),
 }
 
 const gcp: Recording = {
@@ -658,6 +675,7 @@ USER_DATA='${packed}'
 export const recordings: Readonly<Record<string, Recording>> = {
   aws,
   azure,
+  'azure (custom data)': azureCustomData,
   gcp,
   'digital-ocean': digitalOcean,
   hcloud,

@@ -4,10 +4,18 @@ import { dhcp, dhcpAt, linkWith, platformNetwork } from '../declare.ts'
 import { metadataOf } from '../loose.ts'
 import type { Platform, PlatformTransport } from '../platform.ts'
 
-const base = 'http://169.254.169.254/latest'
+/** The service by IPv4, and by IPv6 where an instance has that alone. */
+const addresses = ['169.254.169.254', '[fd00:ec2::254]']
 
 async function reader({ fetch }: Pick<PlatformTransport, 'fetch'>) {
-  const token = await fetch(`${base}/api/token`, { method: 'PUT', headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' } })
+  const sessions = addresses.map(async (address) => {
+    const base = `http://${address}/latest`
+    return [
+      base,
+      await fetch(`${base}/api/token`, { method: 'PUT', headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' } }),
+    ] as const
+  })
+  const [base, token] = await Promise.any(sessions).catch(() => sessions[0] as (typeof sessions)[number])
   const headers: Record<string, string> = token ? { 'x-aws-ec2-metadata-token': token.trim() } : {}
   return async (path: string) => (await fetch(`${base}/${path}`, { headers })) ?? ''
 }

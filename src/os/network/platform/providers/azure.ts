@@ -12,6 +12,9 @@ const headers = { metadata: 'true' }
 const fabric = 'http://168.63.129.16/machine'
 const agent = { 'x-ms-version': '2012-11-30', 'x-ms-agent-name': 'Ichor' }
 
+/** The file that describes a new machine, on a medium in its optical drive. */
+const provisioning = 'ovf-env.xml'
+
 export const azure: Platform = {
   async network({ fetch, links: known }) {
     const computeText = await fetch(`${base}/instance/compute?${version}&format=json`, { headers })
@@ -51,7 +54,9 @@ export const azure: Platform = {
       known,
     )
   },
-  async userData({ fetch }) {
+  async userData({ fetch, optical }) {
+    const custom = customData((await optical('udf', [provisioning]))?.get(provisioning) ?? '')
+    if (custom) return custom
     const text = await fetch(`${base}/instance/compute/userData?${version}&format=text`, { headers })
     return text ? unwrapped(text) : undefined
   },
@@ -74,6 +79,12 @@ export const azure: Platform = {
     })
     if (reported === undefined) throw new Error('report readiness to azure: the fabric accepts no reports')
   },
+}
+
+/** The custom data of the provisioning medium, `CustomData` of `LinuxProvisioningConfigurationSet`, in base64. */
+function customData(text: string): string | undefined {
+  const [, base64 = ''] = /<(?:\w{1,32}:)?CustomData>([A-Za-z0-9+/=\s]*)<\//.exec(text) ?? []
+  return Buffer.from(base64, 'base64').toString() || undefined
 }
 
 function tagsOf(list: unknown): Record<string, string> | undefined {

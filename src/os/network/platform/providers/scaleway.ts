@@ -57,6 +57,7 @@ export const scaleway: Platform = {
     )
   },
   async userData({ fetch }) {
-    return (await fetch(`${base}/user_data/cloud-init`)) || undefined
+    // Only the root user of a machine may read its user data.
+    return (await fetch(`${base}/user_data/cloud-init`, { privileged: true })) || undefined
   },
 }
