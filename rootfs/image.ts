@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, w
 import { join } from 'node:path'
 import { writeQcow2 } from '../src/programs/factory/build/qcow2.ts'
 import { signatureLine } from '../src/programs/factory/image-key.ts'
+import { metaParameter } from '../src/programs/factory/meta-parameter.ts'
 import { nodeImage } from '../src/release.ts'
 import { hashFile } from './build/cache.ts'
 import { installDependencies } from './build/dependencies.ts'
@@ -21,7 +22,7 @@ import { writeVmdk } from './image/formats/vmdk.ts'
 import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey } from './image/key.ts'
-import { help, type ImageOptions, imageOptions } from './image/options.ts'
+import { help, type ImageOptions, type Product as ImageProduct, imageOptions } from './image/options.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
 import { makeRelease, type Release, sizeOf, version } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
@@ -101,7 +102,9 @@ async function during<T>(what: string, run: (shown: Task) => T | Promise<T>): Pr
 /** Everything that machines start from, and what it consists of. */
 async function makeForMachines(options: ImageOptions, { work, key, product }: Making) {
   const { secureBoot, only } = options
-  const line = commandLine(options.extraKernelArgs, options.platform)
+  // A disk has the values of META where a machine keeps them.
+  const values = options.meta.length > 0 && ['iso', 'pxe', 'uki'].some((each) => only.has(each as ImageProduct))
+  const line = commandLine([...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])], options.platform)
   const starters = await takeStarters({ relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0()
   const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
@@ -128,11 +131,15 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
 }
 
 /** The disk in the requested formats, all from the raw one. */
-async function writeDisks({ output, diskFormats, diskFirmware }: ImageOptions, release: Release, { work, product }: Omit<Making, 'key'>) {
+async function writeDisks(
+  { output, diskFormats, diskFirmware, meta }: ImageOptions,
+  release: Release,
+  { work, product }: Omit<Making, 'key'>,
+) {
   const kept = diskFormats.has('raw')
   const raw = join(kept ? output : work, 'ichor-amd64.raw')
-  if (kept) await product('ichor-amd64.raw', (path) => writeDisk(path, release, diskFirmware))
-  else await during('making the disk', () => writeDisk(raw, release, diskFirmware))
+  if (kept) await product('ichor-amd64.raw', (path) => writeDisk(path, release, { firmware: diskFirmware, meta }))
+  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta }))
   const { rootHash } = release.verity
   if (diskFormats.has('qcow2')) await product('ichor-amd64.qcow2', (path) => writeQcow2(path, raw, virtualDisk))
   if (diskFormats.has('vhd')) await product('ichor-amd64.vhd', (path) => writeVhd(path, raw, rootHash))

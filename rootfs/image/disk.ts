@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseManifest } from '../../src/oci/image-manifest.ts'
 import { planDisk } from '../../src/os/block/layout.ts'
+import { writeMetaPartition } from '../../src/os/block/meta/partition.ts'
 import { type Firmware, installPartitions } from '../../src/os/lifecycle/install/layout.ts'
 import { type Release as SignedRelease, slotRelease } from '../../src/os/lifecycle/release/release.ts'
 import { Grub } from '../../src/os/lifecycle/slots/grub.ts'
@@ -14,6 +15,7 @@ import { FatVolume } from '../../src/wire/fat/volume.ts'
 import { writeTable } from '../../src/wire/gpt/table.ts'
 import { hashOf } from '../build/cache.ts'
 import { diskOn } from './disk-file.ts'
+import type { MetaValue } from './options.ts'
 import type { Release } from './release.ts'
 import { fileOf, sizeOf } from './release.ts'
 import { uuidOf } from './uuid.ts'
@@ -22,7 +24,11 @@ const sectorSize = 512
 const mebibyte = 1 << 20
 
 /** Writes the disk to a file; stretches of zeros take no room. Equal releases give equal bytes. */
-export async function writeDisk(path: string, release: Release, firmware: Firmware): Promise<void> {
+export async function writeDisk(
+  path: string,
+  release: Release,
+  { firmware, meta = [] }: { firmware: Firmware; meta?: readonly MetaValue[] },
+): Promise<void> {
   const plan = installPartitions(firmware)
   const size = plan.reduce((sum, each) => sum + (each.size ?? 0), 2 * mebibyte)
   const { table, partitions } = planDisk({ path, size, sectorSize }, { partitions: plan })
@@ -36,6 +42,10 @@ export async function writeDisk(path: string, release: Release, firmware: Firmwa
     const disk = diskOn(file, 0, size)
     for (const step of writeTable(table, { protective: true })) for (const { offset, bytes } of step) await disk.write(offset, bytes)
     for (const { label, offset, size: bytes } of partitions) {
+      if (label === 'META' && meta.length > 0) {
+        const values = new Map(meta.map(({ key, value }) => [key, Buffer.from(value)]))
+        await writeMetaPartition(diskOn(file, offset, bytes), { values, legacy: new Map() })
+      }
       if (label !== 'EFI' && label !== 'BOOT') continue
       const partition = diskOn(file, offset, bytes)
       const serial = Number.parseInt(hashOf(guid(label)).slice(0, 8), 16)

@@ -1,11 +1,14 @@
 /** The options of `./mkimage.sh`. */
-import { existsSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { codeOf } from '../../src/wire/errno.ts'
 import { messageOf } from '../../src/wire/error-message.ts'
 import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
+import { profileArguments } from './profile.ts'
 
 /** The help, with every flag. */
 export const help = `Makes everything a machine starts from, in dist/:
@@ -22,6 +25,7 @@ export const help = `Makes everything a machine starts from, in dist/:
 
 usage: ./mkimage.sh [flags]
 
+  --profile FILE             a profile of the imager in YAML, "-" for standard input: what to make and of what
   --arch amd64               the only architecture so far
   --output FOLDER            where the files go (dist/)
   --kubernetes VERSION       the release of Kubernetes inside: ${kubernetesReleases
@@ -30,6 +34,8 @@ usage: ./mkimage.sh [flags]
     .replace(/, ([^,]*)$/, ' or $1')}
   --platform NAME            where the configuration comes from (metal)
   --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
+  --meta TAG=VALUE           a value of META, with a tag as in 0xa: on disks in META, otherwise a kernel parameter that a machine
+                             without META takes values from; may be repeated
   --embed-config FILE        a machine configuration that the image carries; everyone who has the image can read it
   --system-extension-image IMAGE
                              an extension that becomes part of the system: an OCI archive, a folder in the
@@ -44,7 +50,7 @@ usage: ./mkimage.sh [flags]
                              force: a machine in setup mode trusts it without confirmation; off: neither
   --disk-firmware uefi|bios  what the disk is started by (uefi)
   --disk-formats raw,vhd,…   raw, qcow2 (both by default), vhd for Azure, gcp for Google Cloud, vmdk and ova for VMware
-  --only iso,pxe,…           only some of: iso, disk, pxe, installer, oci
+  --only iso,pxe,…           only some of: iso, disk, pxe, installer, uki, oci
   --fast                     packed quickly and less tightly, for daily work
   --locked                   takes exactly the Debian packages that the lock files name, or nothing (default)
   --unlocked                 takes a newer version where the archive no longer has the one that is named
@@ -53,12 +59,19 @@ usage: ./mkimage.sh [flags]
   --help                     this text
 `
 
+/** A value of META. */
+export interface MetaValue {
+  readonly key: number
+  readonly value: string
+}
+
 /** What to build. */
 export interface ImageOptions {
   output: string
   kubernetes: KubernetesRelease
   platform: string
   extraKernelArgs: string[]
+  meta: readonly MetaValue[]
   embedConfig?: string | undefined
   extensions: string[]
   firmware?: string | undefined
@@ -76,7 +89,7 @@ export interface ImageOptions {
 }
 
 /** What can be made. */
-export const products = ['iso', 'disk', 'pxe', 'installer', 'oci'] as const
+export const products = ['iso', 'disk', 'pxe', 'installer', 'uki', 'oci'] as const
 export type Product = (typeof products)[number]
 
 /** What a disk can be written as. */
@@ -84,11 +97,13 @@ export const diskFormats = ['raw', 'qcow2', 'vhd', 'gcp', 'vmdk', 'ova'] as cons
 export type DiskFormat = (typeof diskFormats)[number]
 
 const flags = {
+  profile: { type: 'string' },
   arch: { type: 'string', default: 'amd64' },
   output: { type: 'string', default: dist },
   kubernetes: { type: 'string' },
   platform: { type: 'string', default: 'metal' },
   'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
+  meta: { type: 'string', multiple: true, default: [] as string[] },
   'embed-config': { type: 'string' },
   'system-extension-image': { type: 'string', multiple: true, default: [] as string[] },
   firmware: { type: 'string' },
@@ -120,12 +135,48 @@ function joined(args: readonly string[]): string[] {
   return result
 }
 
+/** Arguments beside a profile: where the files go, how they are signed and made. */
+const besideProfile = ['output', 'kubernetes', 'firmware', 'key', 'fast', 'locked', 'unlocked', 'lock', 'check-reproducible', 'help']
+
+/** The arguments with those that a profile stands for. Throws UsageError. */
+function withProfile(args: readonly string[]): string[] {
+  const { values, tokens } = parseArgs({ args: [...args], options: flags, strict: false, tokens: true })
+  const { profile } = values
+  if (typeof profile !== 'string' || values.help) return [...args]
+  const given = tokens.flatMap((token) => (token.kind === 'option' && Object.hasOwn(flags, token.name) ? [token.name] : []))
+  const other = given.find((name) => name !== 'profile' && !besideProfile.includes(name))
+  if (other) throw new UsageError(`--${other}: give it in the profile, or leave --profile out`)
+  if (profile === '-' && values['check-reproducible'])
+    throw new UsageError('--check-reproducible reads a profile twice: give a file, not "-"')
+  const { args: more, configuration } = profileArguments(readProfile(profile))
+  const all = [...args, ...joined(more)]
+  return configuration === undefined ? all : [...all, '--embed-config', temporaryFile(configuration)]
+}
+
+function readProfile(path: string): Buffer {
+  try {
+    return readFileSync(path === '-' ? 0 : path)
+  } catch (error) {
+    throw new UsageError(`--profile "${path}": ${codeOf(error)}`)
+  }
+}
+
+/** A file with a text, that nobody else reads and that is gone when the build ends. */
+function temporaryFile(content: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ichor-profile-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'config.yaml')
+  writeFileSync(path, content, { mode: 0o600 })
+  return path
+}
+
 /** Parses the arguments; undefined when help is requested. */
 export function imageOptions(args: string[]): ImageOptions | undefined {
   let values: ReturnType<typeof parseArgs<{ options: typeof flags; strict: true }>>['values']
   try {
-    values = parseArgs({ args: joined(args), options: flags, strict: true }).values
+    values = parseArgs({ args: withProfile(joined(args)), options: flags, strict: true }).values
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw new UsageError(`${messageOf(error).split('\n')[0]}; ./mkimage.sh --help lists the flags`)
   }
   if (values.help) return undefined
@@ -156,6 +207,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     kubernetes,
     platform,
     extraKernelArgs: values['extra-kernel-arg'],
+    meta: values.meta.map(metaValue),
     embedConfig: path('embed-config'),
     extensions: values['system-extension-image'].map((image) => (existsSync(image) ? resolve(image) : image)),
     firmware: path('firmware'),
@@ -171,6 +223,13 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     relock,
     checkReproducible: values['check-reproducible'],
   }
+}
+
+function metaValue(given: string): MetaValue {
+  const [, tag = '', value = ''] = /^(0x[0-9a-f]{1,2}|\d{1,3})=([^;]*)$/is.exec(given) ?? []
+  const key = Number(tag)
+  if (tag === '' || key > 0xff) throw new UsageError(`--meta "${given}": must be a tag up to 0xff and a value without ";", as in 0xa=value`)
+  return { key, value }
 }
 
 function oneOf<T extends string>(known: readonly T[], flag: string, name: string): T {

@@ -1,6 +1,8 @@
 /** Parsers of images of disks and programs. */
 import { makeIso } from '../../rootfs/image/iso.ts'
 import { parseRange } from '../../src/oci/byte-range.ts'
+import { parseGivenMeta } from '../../src/os/block/meta/given.ts'
+import { metaParameter } from '../../src/programs/factory/meta-parameter.ts'
 import { peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { parseIsoRecords, readIsoFiles, replaceIsoFile } from '../../src/wire/iso9660/files.ts'
 import { program } from '../rootfs/program.ts'
@@ -34,6 +36,11 @@ export const imageTargets: Record<string, Target> = {
       peSigned(image)
       for (const { name } of peSections(image)) replaceSection(image, image.length, { name, content: Buffer.alloc(8) })
     },
+  },
+  'META values on a command line': {
+    seeds: [[{ key: 10, value: 'a' }], [{ key: 12, value: 'b'.repeat(300) }]].map((values) => bytes(metaParameter(values))),
+    answers: ['DecodeError'],
+    run: (input) => void parseGivenMeta(Buffer.from(input).toString('latin1')),
   },
   'ranges of blobs': {
     seeds: ['bytes=0-', 'bytes=-5', 'bytes=1-2', 'bytes=0-1,3-4'].map((text) => bytes(text)),

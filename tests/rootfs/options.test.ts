@@ -17,7 +17,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 test('without flags everything is made, for metal, as small as it gets', () => {
   const options = imageOptions([])!
-  expect([...options.only]).toEqual(['iso', 'disk', 'pxe', 'installer', 'oci'])
+  expect([...options.only]).toEqual(['iso', 'disk', 'pxe', 'installer', 'uki', 'oci'])
   expect(options.locked).toBe(true)
   expect(options).toMatchObject({ platform: 'metal', fast: false, enroll: 'if-safe', extraKernelArgs: [] })
   expect(imageOptions(['--help'])).toBeUndefined()
@@ -33,7 +33,7 @@ test.each([
   [['--arch', 'mips'], '--arch "mips": must be amd64'],
   [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
   [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],
-  [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer, oci'],
+  [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer, uki, oci'],
   [['--embed-config', '/nowhere'], '--embed-config "/nowhere": there is no such file'],
   [['--embed-config', import.meta.dir], 'must be a file'],
   [['--firmware', import.meta.path], 'must be a folder'],

@@ -8,6 +8,8 @@ export { findBootPolicy, policyKeyFingerprint } from './encryption/tpm/boot-poli
 export { chooseInstallDisk, describeDisks, InstallDiskError, type KnownDisk } from './install-disk.ts'
 // Installation plans and writes the partitions; slots find theirs among them.
 export { DiskOccupied, DiskTooSmall, type LaidOut, laidOut, layOutDisk, type PlannedPartition, planDisk, refuseOccupied } from './layout.ts'
+// The boot sequence takes the values that a boot medium gives.
+export { parseGivenMeta } from './meta/given.ts'
 // Releases keep their state under these tags.
 export { metaTags } from './meta/meta.ts'
 // Plans and errors of an installation name sizes.

@@ -1,6 +1,7 @@
+import type { Logger } from '../../cosi/log.ts'
 import { parameterValues, parseCommandLine } from '../../wire/command-line.ts'
 import type { Machine } from '../area.ts'
-import { beginVolumes } from '../block/public.ts'
+import { beginVolumes, parseGivenMeta } from '../block/public.ts'
 import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import { completeInstallation } from './install/install-system.ts'
@@ -48,9 +49,19 @@ async function waitForDevices({ store }: Machine, signal: AbortSignal): Promise<
 }
 
 /** Starts the use of volumes. The state of META is known once all disks were probed. */
-async function reloadMeta({ store, meta }: Machine, { signal }: TaskContext): Promise<void> {
+async function reloadMeta({ store, meta, kernel }: Machine, { signal, log }: TaskContext): Promise<void> {
   beginVolumes(store)
-  await meta.reload(signal)
+  await meta.reload(signal, givenMeta(kernel.files.readTextIfThere('/proc/cmdline') ?? '', log))
+}
+
+function givenMeta(commandLine: string, log: Logger): ReadonlyMap<number, string> {
+  try {
+    return parseGivenMeta(commandLine)
+  } catch (error) {
+    // A medium with values that cannot be read starts as one without.
+    log.error('read META values of the kernel command line failed', { error })
+    return new Map()
+  }
 }
 
 /** Acquires a configuration, however long it takes: without one the machine stays in maintenance mode. */

@@ -7,13 +7,14 @@ import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-li
 import { codeOf } from '../../wire/errno.ts'
 import type { Builds } from './build/builds.ts'
 import { deriveRelease, ukiSegments } from './build/derived.ts'
-import { diskFile, diskSegments } from './build/disk.ts'
+import { type DiskOrder, diskFile, diskSegments } from './build/disk.ts'
 import { installerSegments } from './build/installer.ts'
 import { isoSegments } from './build/iso.ts'
 import { writeQcow2 } from './build/qcow2.ts'
 import { stampOf } from './build/read-file.ts'
 import { writeFile } from './build/write-file.ts'
 import { FactoryError } from './factory-error.ts'
+import { metaParameter } from './meta-parameter.ts'
 import type { Release } from './releases.ts'
 import type { Schematic } from './schematic.ts'
 
@@ -38,6 +39,9 @@ const files: readonly (readonly [name: string, file: string])[] = [
   ['installer-ARCH.tar', 'ichor-installer-amd64.tar'],
 ]
 
+/** Files with a partition META. */
+const disks = [diskFile, 'ichor-amd64.qcow2']
+
 /** Files that have a command line. */
 const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.qcow2', 'ichor-amd64.efi']
 
@@ -53,6 +57,7 @@ interface Order {
   /** The command line of the release, and the other one. */
   readonly base: string
   readonly line: string
+  readonly meta: DiskOrder['meta']
   readonly key: KeyObject | undefined
 }
 
@@ -96,7 +101,11 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
 /** The path of a file of the release, or of the one that was built in its place. */
 async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
   const own = join(release.folder, file)
-  if (!withLine.includes(file) || !schematic.customization.extraKernelArgs?.length) return own
+  if (!withLine.includes(file)) return own
+  const base = parametersOf(release)
+  const line = lineOf(base, schematic, file === 'ichor-amd64.iso')
+  const meta = disks.includes(file) ? (schematic.customization.meta ?? []) : []
+  if (line === base.join(' ') && meta.length === 0) return own
   fileIn(own)
   if (file === 'ichor-amd64.qcow2') {
     const raw = await fileOf({ builds, key }, release, schematic, diskFile)
@@ -105,15 +114,13 @@ async function fileOf({ builds, key }: Workshop, release: Release, schematic: Sc
   }
   const product = products[file]
   if (!product) return own
-  const base = parametersOf(release)
-  const line = lineOf(base, schematic)
   const stamps = await Promise.all(
     [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(release.folder, each)),
   )
   const { x: signer = '' } = key ? createPublicKey(key).export({ format: 'jwk' }) : {}
   const build = async (path: string, signal: AbortSignal) =>
-    writeFile(path, await product(release, { base: base.join(' '), line, key }), signal)
-  return builds.take([file, line, signer, ...stamps], build)
+    writeFile(path, await product(release, { base: base.join(' '), line, meta, key }), signal)
+  return builds.take([file, line, JSON.stringify(meta), signer, ...stamps], build)
 }
 
 /** The kernel command line for machines started through the network, of `platform-arch`. Throws FactoryError. */
@@ -123,13 +130,14 @@ export function bootParameters(release: Release, schematic: Schematic, platformA
   if (!architectures.some((arch) => platformAndArch === `${platform}-${arch}`))
     throw new FactoryError(404, `"${platformAndArch.slice(0, 64)}": this release is for ${platform}-amd64`)
   refuseContent(schematic)
-  return lineOf(base, schematic)
+  return lineOf(base, schematic, true)
 }
 
-/** The command line of a schematic. Throws FactoryError. */
-function lineOf(base: readonly string[], { customization }: Schematic): string {
+/** The command line of a schematic, with its values of META where no partition holds them. Throws FactoryError. */
+function lineOf(base: readonly string[], { customization: { extraKernelArgs = [], meta = [] } }: Schematic, withMeta: boolean): string {
   try {
-    return extendCommandLine(base, customization.extraKernelArgs ?? [], platformOf(base))
+    const values = withMeta && meta.length > 0 ? [metaParameter(meta)] : []
+    return extendCommandLine(base, [...extraKernelArgs, ...values], platformOf(base))
   } catch (error) {
     if (error instanceof CommandLineError) throw new FactoryError(400, error.message)
     throw error
@@ -149,11 +157,10 @@ const platformOf = (parameters: readonly string[]) =>
 
 /** Refuses what an image that is built does not have. */
 function refuseContent({ customization, overlay }: Schematic): void {
-  const { embeddedMachineConfiguration, meta, systemExtensions, bootloader, secureboot, diskImage } = customization
+  const { embeddedMachineConfiguration, systemExtensions, bootloader, secureboot, diskImage } = customization
   const wanted = Object.entries({
     overlay: overlay.image || overlay.name,
     embeddedMachineConfiguration,
-    meta: meta?.length,
     systemExtensions: systemExtensions?.officialExtensions?.length,
     bootloader,
     secureboot: secureboot?.enrollKeys || secureboot?.includeWellKnownCertificates,

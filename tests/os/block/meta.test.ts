@@ -3,6 +3,7 @@ import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { metaMethods } from '../../../src/os/block/api/meta.ts'
+import { parseGivenMeta } from '../../../src/os/block/meta/given.ts'
 import { Meta, metaTags, upgradeTags } from '../../../src/os/block/meta/meta.ts'
 import { readMetaPartition, writeMetaPartition } from '../../../src/os/block/meta/partition.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
@@ -10,6 +11,7 @@ import { MachineConfig } from '../../../src/os/config/resources/machine-config.t
 import { observeMachineToken } from '../../../src/os/runtime/controllers/unique-machine-token.ts'
 import { MetaKey, MetaLoad } from '../../../src/os/runtime/resources/meta.ts'
 import { UniqueMachineToken } from '../../../src/os/runtime/resources/unique-machine-token.ts'
+import { metaParameter } from '../../../src/programs/factory/meta-parameter.ts'
 import { writeAdv } from '../../../src/wire/meta.ts'
 import { type MemoryDisk, memoryDisk } from '../../support/memory-disk.ts'
 
@@ -39,6 +41,41 @@ describe('META', () => {
     expect(await meta.flush()).toBe(true)
     expect(await kept(disk)).toEqual({ 11: 'code' })
     expect(keys()).toEqual({ '0x0b': 'code' })
+  })
+
+  test('takes what the boot medium gives while there is no partition, and none of the upgrade state', async () => {
+    const given = parseGivenMeta(
+      `quiet ${metaParameter([
+        { key: 10, value: 'a=b' },
+        { key: metaTags.stagedImage, value: 'x' },
+      ])}`,
+    )
+    const { store, meta, disk, keys } = machine()
+    store.put(VolumeStatus, 'META', { type: 'partition', phase: 'missing' })
+    await meta.reload(undefined, given)
+    expect(keys()).toEqual({ '0x0a': 'a=b' })
+    await meta.use('/dev/vda3')
+    expect(await kept(disk)).toEqual({ 10: 'a=b' })
+    const installed = machine(disk)
+    installed.store.put(VolumeStatus, 'META', { type: 'partition', phase: 'ready', location: '/dev/vda3' })
+    await installed.meta.reload(undefined, new Map([[10, 'other']]))
+    expect(installed.keys()).toEqual({ '0x0a': 'a=b' })
+  })
+
+  test.each([
+    ['quiet', []],
+    [metaParameter([{ key: 10, value: 'x'.repeat(5000) }]), [[10, 'x'.repeat(5000)]]],
+    ['talos.environment=INSTALLER_META_BASE64=', []],
+  ])('is read of %j', (commandLine, values) => {
+    expect([...parseGivenMeta(commandLine)]).toEqual(values as never)
+  })
+
+  test.each([
+    ['!', 'no base64'],
+    [Buffer.from('10=a').toString('base64'), '"10=a" is not "0xTAG=value"'],
+    [Buffer.from([0x1f, 0x8b, 0]).toString('base64'), 'not compressed with gzip'],
+  ])('is not read of %j', (encoded, reason) => {
+    expect(() => parseGivenMeta(`talos.environment=INSTALLER_META_BASE64=${encoded}`)).toThrow(reason)
   })
 
   test('values of the partition are read; values set earlier take precedence', async () => {

@@ -2,10 +2,17 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withDiskFile } from '../../../rootfs/image/disk-file.ts'
 import { checkManifest } from '../../../src/oci/image-manifest.ts'
+import { parseGivenMeta } from '../../../src/os/block/meta/given.ts'
+import { readMetaPartition } from '../../../src/os/block/meta/partition.ts'
 import { Builds } from '../../../src/programs/factory/build/builds.ts'
-import { Overlay } from '../../../src/programs/factory/build/overlay.ts'
+import { Overlay, stretchOf } from '../../../src/programs/factory/build/overlay.ts'
+import { writeQcow2 } from '../../../src/programs/factory/build/qcow2.ts'
+import { formatFat } from '../../../src/wire/fat/format.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
+import { newTable, writeTable } from '../../../src/wire/gpt/table.ts'
+import { partitionTypes } from '../../../src/wire/gpt/types.ts'
 import { findTarPlaces } from '../../../src/wire/tar/read.ts'
 import { stubOf } from '../../rootfs/program.ts'
 import { readIso } from '../../rootfs/read-iso.ts'
@@ -16,6 +23,7 @@ const folder = newFolder()
 beforeAll(() => writeProducts(folder))
 afterAll(() => rmSync(folder, { recursive: true }))
 
+const guids = (digit: number) => `0b0e5d2e-5a3c-4a0a-9a1e-0c9f6d2e8b1${digit}`
 const changed = `${line.replace(' panic=10', '')} ip=dhcp`
 const wanted = { customization: { extraKernelArgs: ['ip=dhcp', '-panic'] } }
 type Factory = ReturnType<typeof served>
@@ -84,6 +92,61 @@ test('the installer of a schematic is pulled by version and digest, and signed',
   checkRelease(new Map(places.map(({ name, offset, size }) => [name.slice(start.length), layer.bytes.subarray(offset, offset + size)])))
   const part = await factory.ask(`/v2/installer/${id}/blobs/${layers[0].digest}`, { headers: { range: 'bytes=100-199' } })
   expect([part.status, Buffer.from(await part.arrayBuffer()).equals(layer.bytes.subarray(100, 200))]).toEqual([206, true])
+})
+
+test('values of META are a parameter of the ISO and of the script, and no part of the installer', async () => {
+  await using factory = served(folder)
+  const meta = [
+    { key: 10, value: 'foo' },
+    { key: 0xc, value: 'x'.repeat(400) },
+  ]
+  const { bytes } = await image(factory, 'metal-amd64.iso', { customization: { meta } })
+  const menu = readIso(bytes).files.get('boot/grub/grub.cfg')?.toString() ?? ''
+  const given = new Map(meta.map(({ key, value }) => [key, value]))
+  expect(parseGivenMeta(menu)).toEqual(given)
+  const script = await (await factory.ask(`/pxe/${await post(factory, { customization: { meta } })}/${version}/metal-amd64`)).text()
+  expect(parseGivenMeta(script)).toEqual(given)
+  const installer = await image(factory, 'installer-amd64.tar', { customization: { meta } })
+  expect(installer.bytes.equals(readFileSync(join(folder, 'ichor-installer-amd64.tar')))).toBe(true)
+  const wrong = await image(factory, 'metal-amd64.iso', { customization: { meta: [{ key: 10, value: 'a;b' }] } })
+  expect(wrong).toMatchObject({ status: 400, reason: expect.stringContaining('the value of META tag 10 has a ";"') })
+})
+
+test('a disk has its arguments in the boot entry, and values of META in both copies', async () => {
+  const own = newFolder()
+  await writeProducts(own)
+  const at = (name: string) => join(own, name)
+  const size = 64 << 20
+  const partitions = [
+    { ...{ name: 'EFI', index: 1, attributes: 0n, type: partitionTypes.efi, guid: guids(1), first: 2048, last: 90_000 } },
+    { ...{ name: 'META', index: 2, attributes: 0n, type: partitionTypes.linux, guid: guids(2), first: 90_112, last: 94_207 } },
+  ]
+  await withDiskFile(at('ichor-amd64.raw'), size, async (disk) => {
+    const table = { ...newTable({ sectorSize: 512, size, diskGuid: guids(3) }), partitions }
+    for (const step of writeTable(table, { protective: true })) for (const { offset, bytes } of step) await disk.write(offset, bytes)
+    const efi = stretchOf(disk, 2048 * 512, 87_953 * 512)
+    await formatFat(efi, { label: 'EFI', serial: 1, perCluster: 1 })
+    const volume = await FatVolume.open(efi)
+    await volume.mkdirAll('/loader/entries')
+    await volume.create('/loader/entries/ichor-000001-a.conf', Buffer.from(`title x\noptions ${line} ichor.slot=a\n# release v1\n`))
+  })
+  await writeQcow2(at('ichor-amd64.qcow2'), at('ichor-amd64.raw'), 128 << 20)
+  await using factory = served(own)
+  const schematic = { customization: { ...wanted.customization, meta: [{ key: 10, value: 'foo' }] } }
+  const { bytes } = await image(factory, 'metal-amd64.raw', schematic)
+  const disk = new Overlay(async (offset, length) => bytes.subarray(offset, offset + length), bytes.length)
+  const volume = await FatVolume.open(stretchOf(disk, 2048 * 512, 87_953 * 512))
+  const entry = Buffer.from(await volume.read('/loader/entries/ichor-000001-a.conf')).toString()
+  expect(entry).toBe(`title x\noptions ${changed} ichor.slot=a\n# release v1\n`)
+  const { values } = await readMetaPartition(stretchOf(disk, 90_112 * 512, 4096 * 512))
+  expect([...values].map(([tag, value]) => [tag, Buffer.from(value).toString()])).toEqual([[10, 'foo']])
+  const qcow2 = await image(factory, 'metal-amd64.qcow2', schematic)
+  expect([qcow2.status, qcow2.bytes.readUInt32BE(4), Number(qcow2.bytes.readBigUInt64BE(24))]).toEqual([200, 3, 128 << 20])
+  const signed = uki(line)
+  signed.writeUInt32LE(16, 0x98 + 108)
+  signed.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
+  writeFileSync(at('ichor-amd64.efi'), signed)
+  expect((await image(factory, 'metal-amd64.raw')).reason).toContain('signed for Secure Boot')
 })
 
 test.each([

@@ -93,14 +93,18 @@ export class Meta {
     })
   }
 
-  /** Waits until the state of the partition is known, and reads it. */
-  async reload(signal?: AbortSignal): Promise<void> {
+  /**
+   * Waits until the state of the partition is known, and reads it. While there is none, values that the boot medium has given are
+   * used, and written when the machine is installed; tags with the upgrade state are left out.
+   */
+  async reload(signal?: AbortSignal, given: ReadonlyMap<number, string> = new Map()): Promise<void> {
     const settled = ({ spec: { phase } }: { spec: { phase: string } }) => ['ready', 'missing', 'failed'].includes(phase)
     const { spec } = await this.deps.store.until(VolumeStatus, 'META', settled, { signal })
     // An unreadable partition must not cause a reboot loop: the values stay in memory.
     if (spec.phase === 'ready' && spec.location)
       await this.use(spec.location).catch((error) => this.deps.log.error('read META failed', { device: spec.location, error }))
-    else if (spec.phase === 'failed') this.deps.log.warn('read META failed', { error: spec.errorMessage })
+    else if (spec.phase === 'missing') for (const [tag, value] of given) if (!upgradeTags.has(tag)) this.set(tag, value)
+    if (spec.phase === 'failed') this.deps.log.warn('read META failed', { error: spec.errorMessage })
     this.deps.store.put(MetaLoad, 'meta-loaded', { done: true })
   }
 

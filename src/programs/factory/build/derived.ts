@@ -33,22 +33,34 @@ export interface Derived {
 const headLimit = 64 << 10
 const ukiFile = 'ichor-amd64.efi'
 
+/** Refuses arguments where Secure Boot has the kernel image take its own. Throws FactoryError. */
+export const refuseSigned = ({ folder }: Release): Promise<void> =>
+  withFile(folder, ukiFile, async ({ size, read }) => checkUnsigned(Buffer.from(await read(0, Math.min(size, headLimit)))))
+
+function checkUnsigned(head: Buffer): void {
+  try {
+    if (!peSigned(head)) return
+  } catch (error) {
+    throw damaged(error)
+  }
+  const how = 'give them to "mkimage.sh --extra-kernel-arg"'
+  throw new FactoryError(400, `the kernel image is signed for Secure Boot with its arguments: ${how}`)
+}
+
+const damaged = (error: unknown) =>
+  error instanceof PeError ? new FactoryError(500, `"${ukiFile}" of the release: ${messageOf(error)}`) : error
+
 /** Where the kernel image differs with a command line. Throws FactoryError for one that is signed or measured. */
 function patchUki({ folder }: Release, commandLine: string): Promise<Patch[]> {
   return withFile(folder, ukiFile, async ({ size, read }) => {
     const head = Buffer.from(await read(0, Math.min(size, headLimit)))
+    checkUnsigned(head)
     try {
-      if (peSigned(head))
-        throw new FactoryError(
-          400,
-          'the kernel image is signed for Secure Boot with its arguments: give them to "mkimage.sh --extra-kernel-arg"',
-        )
       if (peSections(head, size).some(({ name }) => name === '.pcrsig'))
         throw new FactoryError(400, 'the PCR policy of the kernel image covers its arguments: give them to "mkimage.sh --extra-kernel-arg"')
       return replaceSection(head, size, { name: '.cmdline', content: Buffer.from(commandLine) })
     } catch (error) {
-      if (error instanceof PeError) throw new FactoryError(500, `"${ukiFile}" of the release: ${messageOf(error)}`)
-      throw error
+      throw error instanceof FactoryError ? error : damaged(error)
     }
   })
 }

@@ -9,9 +9,11 @@ import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
 import { readTable } from '../../../wire/gpt/table.ts'
+import { metaCapacity, metaCopySize, metaSize, writeMeta } from '../../../wire/meta.ts'
 import { viewOf } from '../../../wire/probe/view.ts'
 import { FactoryError } from '../factory-error.ts'
 import type { Release } from '../releases.ts'
+import { refuseSigned } from './derived.ts'
 import { Overlay, stretchOf } from './overlay.ts'
 import { withFile } from './read-file.ts'
 
@@ -22,8 +24,17 @@ const tableSize = 34 * sectorSize
 const entries = '/loader/entries'
 const slotFile = '/a/slot.cfg'
 
+/** What a disk has another of: a command line in place of that of the release, and values of META by tag. */
+export interface DiskOrder {
+  readonly base: string
+  readonly line: string
+  readonly meta: readonly { readonly key: number; readonly value: string }[]
+}
+
 /** The bytes of the disk; `base` is the command line of the release. Throws FactoryError. */
-export function diskSegments({ folder }: Release, { base, line }: { base: string; line: string }): Promise<Segment[]> {
+export async function diskSegments(release: Release, { base, line, meta }: DiskOrder): Promise<Segment[]> {
+  const { folder } = release
+  if (line !== base) await refuseSigned(release)
   return withFile(folder, diskFile, async ({ path, size, read }) => {
     const overlay = new Overlay(read, size)
     try {
@@ -33,17 +44,27 @@ export function diskSegments({ folder }: Release, { base, line }: { base: string
       ])
       const { partitions } = readTable(view, sectorSize)
       const named = (label: string) => partitions.find(({ name }) => name === label)
+      if (meta.length > 0) await giveMeta(overlay, named('META'), meta)
       // A disk for BIOS has an empty partition EFI, too.
       const boot = named('BOOT') ?? named('EFI')
       if (!boot) throw new FactoryError(500, `"${diskFile}" of the release has no boot partition`)
       const volume = await FatVolume.open(stretchOf(overlay, boot.first * sectorSize, (boot.last - boot.first + 1) * sectorSize))
-      await changeArguments(volume, base, line)
+      if (line !== base) await changeArguments(volume, base, line)
     } catch (error) {
       if (error instanceof DecodeError) throw new FactoryError(500, `"${diskFile}" of the release: ${messageOf(error)}`)
       throw error
     }
     return patchSegments([{ file: path, offset: 0, length: size }], overlay.patches)
   })
+}
+
+/** Both copies of the values, as a machine writes them. */
+async function giveMeta(disk: Overlay, partition: { first: number } | undefined, meta: DiskOrder['meta']): Promise<void> {
+  if (!partition) throw new FactoryError(500, `"${diskFile}" of the release has no partition META`)
+  const values = new Map(meta.map(({ key, value }) => [key, Buffer.from(value)]))
+  if (metaSize(values) > metaCapacity) throw new FactoryError(400, `META holds ${metaCapacity} bytes of values`)
+  const bytes = writeMeta(values)
+  for (const copy of [0, metaCopySize]) await disk.write(partition.first * sectorSize + copy, bytes)
 }
 
 async function changeArguments(volume: FatVolume, base: string, line: string): Promise<void> {
