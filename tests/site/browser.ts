@@ -108,16 +108,16 @@ export class Page {
       this.problems.push(`${response.status}: ${response.url}`)
   }
 
-  /** Loads an address of the site, afresh. */
-  async open(path: string): Promise<void> {
+  /** Loads an address of the site, afresh, and waits until an expression is true in it: by default that its script has rendered it. */
+  async open(path: string, ready = `document.querySelector('#app').__vue_app__ !== undefined`): Promise<void> {
     const loaded = new Promise<void>((resolve) => {
       this.#loaded = resolve
     })
     const { errorText } = await this.call('Page.navigate', { url: `${this.origin}${path}` })
     if (errorText) throw new Error(`open ${path}: ${errorText}`)
     await Promise.race([loaded, Bun.sleep(timeout).then(() => Promise.reject(new Error(`open ${path}: not loaded in ${timeout} ms`)))])
-    // The page is rendered once more by its script, whose errors count too.
-    await this.until(`document.querySelector('#app').__vue_app__ !== undefined`)
+    // The documentation is rendered once more by its script, whose errors count too.
+    await this.until(ready)
     await this.run('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
   }
 
@@ -144,9 +144,11 @@ export class Page {
   /** Presses and releases a key with a modifier: 2 is Ctrl. */
   async press(key: string, modifiers = 0): Promise<void> {
     const code = key.length === 1 ? `Key${key.toUpperCase()}` : key
-    const windowsVirtualKeyCode = key === 'Enter' ? 13 : key.toUpperCase().charCodeAt(0)
-    for (const type of ['rawKeyDown', 'keyUp'])
-      await this.call('Input.dispatchKeyEvent', { type, key, code, modifiers, windowsVirtualKeyCode })
+    const windowsVirtualKeyCode = { Enter: 13, Tab: 9 }[key] ?? key.toUpperCase().charCodeAt(0)
+    // Enter acts by the character that it types.
+    const down = key === 'Enter' ? { type: 'keyDown', text: '\r' } : { type: 'rawKeyDown' }
+    for (const event of [down, { type: 'keyUp' }])
+      await this.call('Input.dispatchKeyEvent', { ...event, key, code, modifiers, windowsVirtualKeyCode })
   }
 
   /** Types into what has the focus. */

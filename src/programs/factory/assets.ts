@@ -1,6 +1,6 @@
 /** What of an image is served under which name, as it is in the release or as it is built of it. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Segment } from '../../oci/image.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
@@ -41,6 +41,18 @@ const files: readonly (readonly [name: string, file: string])[] = [
 
 /** Files with a partition META. */
 const disks = [diskFile, 'ichor-amd64.qcow2']
+
+/** What a file is for, of those that people download. */
+const purposes: Readonly<Record<string, string>> = {
+  'PLATFORM-ARCH.iso': 'A USB stick, a CD or a virtual machine: starts to maintenance mode',
+  'PLATFORM-ARCH.raw': 'A disk that has the system installed; imported by most clouds',
+  'PLATFORM-ARCH.qcow2': 'The same for QEMU, Proxmox and OpenStack',
+  'PLATFORM-ARCH-uki.efi': 'A boot loader of UEFI, or HTTP boot',
+  'installer-ARCH.tar': 'The installer for a registry of your own',
+  'kernel-ARCH': 'Network boot',
+  'initramfs-ARCH.xz': 'Network boot',
+  'cmdline-PLATFORM-ARCH': 'The kernel arguments of network boot',
+}
 
 /** Files that have a command line. */
 const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.qcow2', 'ichor-amd64.efi']
@@ -168,6 +180,23 @@ function refuseContent({ customization, overlay }: Schematic): void {
   }).flatMap(([key, value]) => (value ? [key] : []))
   if (wanted.length > 0)
     throw new FactoryError(400, `the schematic has ${wanted.join(', ')}, which this factory cannot add: build the image with mkimage.sh`)
+}
+
+/** The names that a release has a file for, and what they are for. */
+export function offersOf(release: Release): { name: string; purpose: string }[] {
+  const platform = platformOf(parametersOf(release))
+  return Object.entries(purposes).flatMap(([pattern, purpose]) => {
+    const [, file = 'ichor-cmdline'] = files.find(([each]) => each === pattern) ?? []
+    const name = pattern.replace('PLATFORM', platform).replace('ARCH', 'amd64')
+    return existsSync(join(release.folder, file)) ? [{ name, purpose }] : []
+  })
+}
+
+/** The platform and architecture of a release, as in `metal-amd64`. Throws FactoryError where the schematic cannot be had for it. */
+export function platformArchitecture(release: Release, schematic: Schematic): string {
+  const name = `${platformOf(parametersOf(release))}-amd64`
+  bootParameters(release, schematic, name)
+  return name
 }
 
 function fileIn(path: string): { path: string; size: number; changed: number; inode: number } {

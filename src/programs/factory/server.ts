@@ -8,6 +8,7 @@ import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
 import { assetOf, bootParameters, type Workshop } from './assets.ts'
 import { Checksums, download } from './download.ts'
 import { FactoryError } from './factory-error.ts'
+import { longestForm, pageAnswer, postForm } from './page/routes.ts'
 import { InstallerRegistry } from './registry.ts'
 import { findReleases, releaseOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
@@ -81,15 +82,15 @@ interface State {
   readonly registry: InstallerRegistry
 }
 
-async function answer(
-  options: FactoryOptions,
-  request: Request,
-  { pathname, origin }: URL,
-  { checksums, registry }: State,
-): Promise<Response> {
+async function answer(options: FactoryOptions, request: Request, url: URL, { checksums, registry }: State): Promise<Response> {
+  const { pathname } = url
+  const origin = options.externalUrl ?? url.origin
   const [, room = '', first = '', ...rest] = pathname.split('/')
   if (pathname === '/schematics') return post(options, request)
+  if (pathname === '/page/schematic') return postForm(options, await bodyOf(request, longestForm))
   if (request.method !== 'GET' && request.method !== 'HEAD') throw new FactoryError(405, `${request.method} is not possible here: use GET`)
+  const page = pageAnswer(options, url, origin)
+  if (page) return page
   if (room === 'schematics' && rest.length === 0) {
     return text(options.schematics.get(first).yaml, 'application/yaml')
   }
@@ -104,7 +105,7 @@ async function answer(
     const schematic = options.schematics.get(first)
     const release = releaseOf(options.images, version)
     if (room === 'pxe') {
-      const base = `${options.externalUrl ?? origin}/image/${schematic.id}/${release.version}`
+      const base = `${origin}/image/${schematic.id}/${release.version}`
       return text(bootScript(base, bootParameters(release, schematic, name)))
     }
     const [, stem = name, algorithm] = /^(.+)\.(sha256|sha512)$/.exec(name) ?? []
@@ -127,15 +128,22 @@ const bootScript = (base: string, parameters: string) =>
   `#!ipxe\nimgfree\nkernel ${base}/kernel-amd64 ${parameters}\ninitrd ${base}/initramfs-amd64.xz\nboot\n`
 
 async function post({ schematics, log }: FactoryOptions, request: Request): Promise<Response> {
+  const schematic = parseSchematic(await bodyOf(request, longestSchematic))
+  schematics.add(schematic)
+  log.info('schematic posted', { id: schematic.id })
+  return Response.json({ id: schematic.id, schematic: schematic.yaml }, { status: 201 })
+}
+
+/** The body of a request that posts. Throws FactoryError. */
+async function bodyOf(request: Request, longest: number): Promise<Uint8Array> {
   if (request.method !== 'POST') throw new FactoryError(405, `${request.method} is not possible here: use POST`)
-  const tooLarge = new FactoryError(413, `a schematic has at most ${longestSchematic} bytes`)
-  if (Number(request.headers.get('content-length') ?? 0) > longestSchematic) throw tooLarge
+  // A browser names the site whose page sent a form: another one has no say in what is kept here.
+  if (request.headers.get('sec-fetch-site') === 'cross-site') throw new FactoryError(403, 'the request comes from a page of another site')
+  const tooLarge = new FactoryError(413, `a schematic has at most ${longest} bytes`)
+  if (Number(request.headers.get('content-length') ?? 0) > longest) throw tooLarge
   try {
     const late = () => new FactoryError(408, `the schematic was not complete within ${bodyLimit / 1000} s`)
-    const schematic = parseSchematic(await within(boundedBody(request, longestSchematic), bodyLimit, late))
-    schematics.add(schematic)
-    log.info('schematic posted', { id: schematic.id })
-    return Response.json({ id: schematic.id, schematic: schematic.yaml }, { status: 201 })
+    return await within(boundedBody(request, longest), bodyLimit, late)
   } catch (error) {
     throw error instanceof BodyTooLarge ? tooLarge : error
   }
@@ -144,14 +152,19 @@ async function post({ schematics, log }: FactoryOptions, request: Request): Prom
 /** Compares without a difference in time. Throws FactoryError. */
 function authorize(request: Request, token: string): void {
   const hash = (value: string) => new Bun.CryptoHasher('sha256').update(value).digest()
-  if (timingSafeEqual(hash(request.headers.get('authorization') ?? ''), hash(`Bearer ${token}`))) return
-  throw new FactoryError(401, 'the header "Authorization: Bearer TOKEN" is missing or has another token')
+  const given = request.headers.get('authorization') ?? ''
+  if (timingSafeEqual(hash(given), hash(`Bearer ${token}`))) return
+  // Browsers and container runtimes have no other form than a name and a password.
+  const [, pair = ''] = /^Basic ([A-Za-z0-9+/=]{1,8192})$/i.exec(given) ?? []
+  const [, password = ''] = /^[^:]*:(.*)$/s.exec(Buffer.from(pair, 'base64').toString()) ?? []
+  if (timingSafeEqual(hash(password), hash(token))) return
+  throw new FactoryError(401, 'the header "Authorization: Bearer TOKEN", or the token as a password, is missing or has another token')
 }
 
 function refusal({ status, message }: FactoryError): Response {
   const headers = {
     ...{ 'content-type': 'text/plain; charset=utf-8' },
-    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(status === 401 && { 'www-authenticate': 'Basic realm="image factory", charset="UTF-8"' }),
     ...(status === 503 && { 'retry-after': '5' }),
     ...(status === 405 && { allow: 'GET, HEAD, POST' }),
   }

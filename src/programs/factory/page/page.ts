@@ -1,0 +1,103 @@
+/** The page of the factory: a form that makes a schematic, and what there is to download for one. It needs no script. */
+import type { Schematic } from '../schematic.ts'
+import { type Html, html } from './html.ts'
+
+/** A file that is offered. */
+export interface Offer {
+  /** Its name in the API. */
+  readonly name: string
+  readonly purpose: string
+}
+
+/** What the page shows. */
+export interface PageContent {
+  /** The versions that images can be made of, the newest first. */
+  readonly versions: readonly string[]
+  readonly version?: string | undefined
+  /** What was typed as kernel arguments, one each line. */
+  readonly argumentsText: string
+  readonly error?: string | undefined
+  readonly result?: Result | undefined
+}
+
+/** A schematic of a version. */
+export interface Result {
+  readonly schematic: Schematic
+  readonly version: string
+  /** The platform and the architecture of network boot, as in `metal-amd64`. */
+  readonly platform: string
+  readonly offers: readonly Offer[]
+  /** Where clients reach the factory, without a path at its end. */
+  readonly origin: string
+}
+
+/** The whole page. */
+export const pageOf = ({ versions, version, argumentsText, error, result }: PageContent): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Ichor image factory</title>
+<link rel="stylesheet" href="/page/style.css">
+<link rel="icon" href="data:,">
+<script type="module" src="/page/script.js"></script>
+</head>
+<body>
+<header>
+<h1>Ichor image factory</h1>
+<p>Images of a release with your kernel arguments, for the first boot of a machine and for its upgrades.</p>
+</header>
+<main>
+${error === undefined ? undefined : html`<p class="error" role="alert">${error}</p>`}
+${versions.length === 0 ? html`<p>No release is held here yet. Build one with <code>./mkimage.sh</code>.</p>` : form(versions, version, argumentsText)}
+${result && resultOf(result)}
+</main>
+</body>
+</html>
+`.text
+
+const form = (
+  versions: readonly string[],
+  version: string | undefined,
+  argumentsText: string,
+) => html`<form method="post" action="/page/schematic">
+<label for="version">Version</label>
+<select id="version" name="version">
+${versions.map((each) => (each === version ? html`<option selected>${each}</option>` : html`<option>${each}</option>`))}
+</select>
+<label for="arguments">Kernel arguments</label>
+<p class="hint" id="arguments-hint">One each line, such as <code>net.ifnames=0</code>. <code>-name</code> removes an argument of the release. Leave it empty for the release as it is.</p>
+<textarea id="arguments" name="arguments" aria-describedby="arguments-hint" spellcheck="false" autocapitalize="off">
+${argumentsText}</textarea>
+<div><button class="main">Show images</button></div>
+</form>`
+
+function resultOf({ schematic, version, platform, offers, origin }: Result): Html {
+  const image = `${new URL(origin).host}/installer/${schematic.id}:${version}`
+  const base = `/image/${schematic.id}/${version}`
+  return html`<section aria-labelledby="images">
+<h2 id="images">${version} for ${platform}</h2>
+<p>Schematic <a href="/schematics/${schematic.id}"><code>${schematic.id.slice(0, 12)}</code></a>:</p>
+<pre>${schematic.yaml}</pre>
+<table>
+<thead><tr><th scope="col">File</th><th scope="col">For</th><th scope="col">Checksum</th></tr></thead>
+<tbody>
+${offers.map(
+  ({ name, purpose }) => html`<tr><td><a href="${base}/${name}" download>${name}</a></td><td>${purpose}</td>
+<td><a href="${base}/${name}.sha256">SHA-256</a> <button type="button" data-url="${base}/${name}" hidden aria-label="Build ${name}">Build and check</button><output></output></td></tr>
+`,
+)}</tbody>
+</table>
+<h2>Upgrade a running machine</h2>
+${copied('upgrade', `talosctl upgrade --nodes NODE --image ${image}`)}
+<h2>Install from a machine configuration</h2>
+${copied('install', `machine:\n  install:\n    image: ${image}`)}
+<h2>Start through the network</h2>
+<p>A line for the script of iPXE:</p>
+${copied('pxe', `chain --autofree ${origin}/pxe/${schematic.id}/${version}/${platform}`)}
+</section>`
+}
+
+const copied = (id: string, text: string) =>
+  html`<div class="line"><pre id="${id}">${text}</pre><button type="button" data-copy="${id}" hidden>Copy</button></div>`
