@@ -26,5 +26,6 @@ export const programs: Readonly<Record<string, Entry>> = {
   'etcd-verify': { load: () => import('./programs/etcd-verify/etcd-verify.ts'), folder: '/usr/bin' },
   'node-supervisor': { load: () => import('./programs/node-supervisor/node-supervisor.ts'), host: true },
   dashboard: { load: () => import('./programs/dashboard/dashboard.ts'), folder: '/usr/sbin' },
+  factory: { load: () => import('./programs/talosctl/commands/factory/program.ts'), host: true },
   discovery: { load: () => import('./programs/discovery/discovery.ts'), host: true },
 }

@@ -11,6 +11,6 @@ test.each([
   const output = await new Response(child.stderr).text()
   expect(await child.exited).toBe(64)
   expect(output).toBe(
-    `${message}call it by, or with, one of init, apid, trustd, metricsd, talosctl, exec, wireguard, etcd-verify, node-supervisor, dashboard, discovery\n`,
+    `${message}call it by, or with, one of init, apid, trustd, metricsd, talosctl, exec, wireguard, etcd-verify, node-supervisor, dashboard, factory, discovery\n`,
   )
 })

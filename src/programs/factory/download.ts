@@ -44,6 +44,11 @@ export class Checksums {
 
   /** The line that sha256sum and sha512sum check. Throws FactoryError. */
   async lineOf(asset: Asset, algorithm: 'sha256' | 'sha512'): Promise<string> {
+    return `${await this.hashOf(asset, algorithm)}  ${asset.name}\n`
+  }
+
+  /** The hash in hex. Throws FactoryError. */
+  async hashOf(asset: Asset, algorithm: 'sha256' | 'sha512'): Promise<string> {
     const key = `${algorithm} ${asset.etag}`
     let found = this.#known.get(key)
     if (!found) {
@@ -55,7 +60,7 @@ export class Checksums {
       this.#known.set(key, found)
       found.catch(() => this.#known.delete(key))
     }
-    return `${await found}  ${asset.name}\n`
+    return found
   }
 }
 

@@ -6,6 +6,7 @@ import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
 import { assetOf, bootParameters, type Workshop } from './assets.ts'
+import { imageSbom, provenance, sbomOf, vexOf } from './attest.ts'
 import { Checksums, download } from './download.ts'
 import { FactoryError } from './factory-error.ts'
 import { longestForm, pageAnswer, postForm } from './page/routes.ts'
@@ -82,7 +83,7 @@ interface State {
   readonly registry: InstallerRegistry
 }
 
-async function answer(options: FactoryOptions, request: Request, url: URL, { checksums, registry }: State): Promise<Response> {
+async function answer(options: FactoryOptions, request: Request, url: URL, state: State): Promise<Response> {
   const { pathname } = url
   const origin = options.externalUrl ?? url.origin
   const [, room = '', first = '', ...rest] = pathname.split('/')
@@ -100,25 +101,43 @@ async function answer(options: FactoryOptions, request: Request, url: URL, { che
     // No extension and no overlay is added to an image that is built already.
     return Response.json([])
   }
-  if ((room === 'image' || room === 'pxe') && rest.length === 2) {
-    const [version = '', name = ''] = rest
+  if (room === 'image' && rest.length === 2) return image(options, request, { id: first, origin, state, path: rest })
+  if (room === 'pxe' && rest.length === 2) {
     const schematic = options.schematics.get(first)
-    const release = releaseOf(options.images, version)
-    if (room === 'pxe') {
-      const base = `${origin}/image/${schematic.id}/${release.version}`
-      return text(bootScript(base, bootParameters(release, schematic, name)))
-    }
-    const [, stem = name, algorithm] = /^(.+)\.(sha256|sha512)$/.exec(name) ?? []
-    const asset = await assetOf(options.workshop, release, schematic, stem)
-    if (algorithm !== 'sha256' && algorithm !== 'sha512') return download(asset, request)
-    return text(await checksums.lineOf(asset, algorithm))
+    const release = releaseOf(options.images, rest[0] ?? '')
+    const base = `${origin}/image/${schematic.id}/${release.version}`
+    return text(bootScript(base, bootParameters(release, schematic, rest[1] ?? '')))
   }
+  if (room === 'spdx' && rest.length === 2 && rest[1] === 'amd64') {
+    options.schematics.get(first)
+    return text(await sbomOf(releaseOf(options.images, rest[0] ?? '')), 'application/spdx+json')
+  }
+  if (room === 'vex' && rest.join() === 'vex.json') return text(await vexOf(releaseOf(options.images, first)), 'application/json')
   if (pathname === '/v2' || pathname === '/v2/') return Response.json({}, { headers: registryVersion })
   if (room === 'v2') {
-    const { digest, mediaType, asset } = await registry.content(pathname.slice('/v2/'.length))
+    const { digest, mediaType, asset } = await state.registry.content(pathname.slice('/v2/'.length))
     return download(asset, request, { ...registryVersion, 'content-type': mediaType, 'docker-content-digest': digest })
   }
   throw new FactoryError(404, `"${pathname.slice(0, 200)}" is not served here`)
+}
+
+/** An image, or what is stated about it: the name of the image, then a dot and the kind of statement. */
+async function image(
+  options: FactoryOptions,
+  request: Request,
+  { id, origin, state, path }: { id: string; origin: string; state: State; path: readonly string[] },
+): Promise<Response> {
+  const { workshop, images, schematics } = options
+  const [version = '', name = ''] = path
+  const schematic = schematics.get(id)
+  const release = releaseOf(images, version)
+  const [, stem = name, statement] = /^(.+)\.(sha256|sha512|spdx\.json|provenance\.json)$/.exec(name) ?? []
+  const asset = await assetOf(workshop, release, schematic, stem)
+  if (statement === undefined) return download(asset, request)
+  if (statement === 'sha256' || statement === 'sha512') return text(await state.checksums.lineOf(asset, statement))
+  const subject = { name: stem, sha256: await state.checksums.hashOf(asset, 'sha256'), release, schematic }
+  if (statement === 'spdx.json') return text(await imageSbom(subject), 'application/spdx+json')
+  return text(await provenance(subject, origin, workshop.key), 'application/vnd.in-toto+json')
 }
 
 const registryVersion = { 'docker-distribution-api-version': 'registry/2.0' }
@@ -149,7 +168,7 @@ async function bodyOf(request: Request, longest: number): Promise<Uint8Array> {
   }
 }
 
-/** Compares without a difference in time. Throws FactoryError. */
+/** The token as such, or as the password of a client of registries. Compares without a difference in time. Throws FactoryError. */
 function authorize(request: Request, token: string): void {
   const hash = (value: string) => new Bun.CryptoHasher('sha256').update(value).digest()
   const given = request.headers.get('authorization') ?? ''

@@ -3,9 +3,12 @@ import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withDiskFile } from '../../../rootfs/image/disk-file.ts'
+import * as files from '../../../src/linux/fs/files.ts'
 import { checkManifest } from '../../../src/oci/image-manifest.ts'
 import { parseGivenMeta } from '../../../src/os/block/meta/given.ts'
 import { readMetaPartition } from '../../../src/os/block/meta/partition.ts'
+import { archiveFiles } from '../../../src/os/lifecycle/release/installer-image.ts'
+import { filesFor, openRelease, slotRelease, verifyFiles } from '../../../src/os/lifecycle/release/release.ts'
 import { Builds } from '../../../src/programs/factory/build/builds.ts'
 import { Overlay, stretchOf } from '../../../src/programs/factory/build/overlay.ts'
 import { writeQcow2 } from '../../../src/programs/factory/build/qcow2.ts'
@@ -54,13 +57,13 @@ test('the ISO of a schematic starts its command line with both firmwares, and in
   await using factory = served(folder)
   const { status, bytes } = await image(factory, 'metal-amd64.iso')
   expect(status).toBe(200)
-  const { files, boot } = readIso(bytes)
-  const menu = files.get('boot/grub/grub.cfg')?.toString() ?? ''
+  const { files: found, boot } = readIso(bytes)
+  const menu = found.get('boot/grub/grub.cfg')?.toString() ?? ''
   expect([...(menu.match(/^ {2}linux .*/gm) ?? [])]).toEqual(
     ['', ' talos.experimental.wipe=system'].map((end) => `  linux /usr/install/amd64/vmlinuz ${changed}${end}`),
   )
   const start = 'usr/install/amd64/'
-  checkRelease(new Map([...files].filter(([path]) => path.startsWith(start)).map(([path, content]) => [path.slice(start.length), content])))
+  checkRelease(new Map([...found].filter(([path]) => path.startsWith(start)).map(([path, content]) => [path.slice(start.length), content])))
   const partition = bytes.subarray(boot.efi.start * 2048)
   const volume = await FatVolume.open(new Overlay(async (offset, length) => partition.subarray(offset, offset + length), partition.length))
   expect(Buffer.from(await volume.read(`EFI/Linux/ichor-${version}.efi`)).equals(uki(changed))).toBe(true)
@@ -147,6 +150,20 @@ test('a disk has its arguments in the boot entry, and values of META in both cop
   signed.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
   writeFileSync(at('ichor-amd64.efi'), signed)
   expect((await image(factory, 'metal-amd64.raw')).reason).toContain('signed for Secure Boot')
+})
+
+test('a machine takes the installer of a schematic when it trusts the key of the release, and refuses it otherwise', async () => {
+  await using factory = served(folder)
+  const path = join(newFolder(), 'installer.tar')
+  const { bytes } = await image(factory, 'installer-amd64.tar')
+  writeFileSync(path, bytes)
+  const opened = async (publicKey: string) =>
+    openRelease(await archiveFiles({ files }, path, bytes.length, 'a test', 'amd64'), publicKey, 'amd64')
+  const release = await opened(publicLine(releaseKey))
+  await verifyFiles(release, filesFor('systemd-boot'))
+  expect((await slotRelease(release)).commandLine).toBe(changed)
+  const other = publicLine(generateKeyPairSync('ed25519').privateKey)
+  await expect(opened(other)).rejects.toThrow('not signed with the key that this system trusts')
 })
 
 test.each([

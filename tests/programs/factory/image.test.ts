@@ -117,3 +117,11 @@ test('answers that nobody reads are bounded in number, and make room when their 
   }
   expect(await again()).toBe(200)
 })
+
+test('behind a proxy scripts name its address', async () => {
+  const folder = newFolder()
+  writeRelease(folder, version)
+  await using factory = served(folder, { externalUrl: 'https://factory.example.org/images' })
+  const script = await (await factory.ask(`/pxe/${defaultSchematic.id}/${version}/metal-amd64`)).text()
+  expect(script).toContain(`\ninitrd https://factory.example.org/images/image/${defaultSchematic.id}/${version}/initramfs-amd64.xz\n`)
+})

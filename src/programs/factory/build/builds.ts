@@ -82,17 +82,20 @@ export class Builds {
       if (limit.aborted) throw new FactoryError(503, `the image was not built within ${timeLimit / 60_000} minutes`)
       throw error
     } finally {
-      this.#active--
-      this.#waiting.shift()?.()
+      // The next one that waits takes the place of this one.
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#active--
     }
   }
 
   async #turn(): Promise<void> {
-    if (this.#active >= mostAtOnce) {
-      if (this.#waiting.length >= mostWaiting) throw new FactoryError(503, 'too many images are being built: retry later')
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.#active < mostAtOnce) {
+      this.#active++
+      return
     }
-    this.#active++
+    if (this.#waiting.length >= mostWaiting) throw new FactoryError(503, 'too many images are being built: retry later')
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 
   /** Removes files until one of this size fits. */

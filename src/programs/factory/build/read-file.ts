@@ -35,9 +35,9 @@ export async function withFile<T>(
 const documentLimit = 64 << 10
 
 /** A small text of a release. Throws FactoryError. */
-export const readDocument = (folder: string, name: string): Promise<string> =>
+export const readDocument = (folder: string, name: string, limit = documentLimit): Promise<string> =>
   withFile(folder, name, async ({ size, read }) => {
-    if (size > documentLimit) throw new FactoryError(500, `"${name}" of the release has ${size} bytes, at most ${documentLimit} are read`)
+    if (size > limit) throw new FactoryError(500, `"${name}" of the release has ${size} bytes, at most ${limit} are read`)
     return Buffer.from(await read(0, size)).toString()
   })
 
