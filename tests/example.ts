@@ -24,7 +24,7 @@ const titles = ['every key of HelloConfig acts', 'the table names every method']
 
 using example = await writePageExample()
 const own = example.sources.filter((path) => path.endsWith('.test.ts')).map((path) => `./${path}`)
-const config = { extends: './tsconfig.json', include: [], files: [...example.sources, 'src/rpc/text.d.ts'] }
+const config = { extends: './tsconfig.json', include: [], files: [...example.sources, 'src/text.d.ts'] }
 await Bun.write(join(example.folder, 'tsconfig.example.json'), JSON.stringify(config))
 
 /** Runs a step; its output, or what is wrong. */
