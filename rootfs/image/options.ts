@@ -6,6 +6,7 @@ import { messageOf } from '../../src/wire/error-message.ts'
 import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
+import { type Target, targetOf } from '../build/target.ts'
 
 /** The help, with every flag. */
 export const help = `Makes everything a machine starts from, in dist/:
@@ -55,6 +56,7 @@ usage: ./mkimage.sh [flags]
 
 /** What to build. */
 export interface ImageOptions {
+  target: Target
   output: string
   kubernetes: KubernetesRelease
   platform: string
@@ -131,13 +133,14 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   if (values.help) return undefined
   const { arch, platform, unlocked, lock: relock } = values
   if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
-  if (arch !== 'amd64') throw new UsageError(`--arch "${arch}": must be amd64`)
+  const target = targetOf(arch)
   if (!/^[a-z][a-z0-9-]*$/i.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
   const enroll = values['sd-boot-enroll-keys']
   if (enroll !== 'if-safe' && enroll !== 'force' && enroll !== 'off')
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
   const diskFirmware = values['disk-firmware']
   if (diskFirmware !== 'uefi' && diskFirmware !== 'bios') throw new UsageError(`--disk-firmware "${diskFirmware}": must be uefi or bios`)
+  if (diskFirmware === 'bios' && arch !== 'amd64') throw new UsageError(`--disk-firmware bios: no ${arch} machine has a BIOS`)
   const kubernetes = kubernetesRelease(values.kubernetes)
   const chosen = (['locked', 'unlocked', 'lock'] as const).filter((flag) => values[flag])
   if (chosen.length > 1) throw new UsageError(`${chosen.map((flag) => `--${flag}`).join(' and ')} exclude each other`)
@@ -151,7 +154,10 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   }
   const [key, certificate] = [path('secure-boot-key'), path('secure-boot-cert')]
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
+  const formats = values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))
+  if (formats.includes('ova') && arch !== 'amd64') throw new UsageError(`--disk-formats ova: the OVA is described for amd64 only`)
   return {
+    target,
     output: resolve(values.output),
     kubernetes,
     platform,
@@ -164,7 +170,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     pcrKey: path('pcr-key'),
     enroll,
     diskFirmware,
-    diskFormats: new Set(values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))),
+    diskFormats: new Set(formats),
     only: new Set(values.only === undefined ? products : values.only.split(',').map((name) => oneOf(products, '--only', name))),
     fast: values.fast,
     locked: !unlocked && !relock,

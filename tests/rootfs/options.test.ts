@@ -29,7 +29,7 @@ test('a kernel parameter that is to go begins with a dash', () => {
 
 test.each([
   [['--arch', 'arm64'], '--arch arm64: images are made for amd64 only so far'],
-  [['--arch', 'mips'], '--arch "mips": must be amd64'],
+  [['--arch', 'mips'], '--arch "mips": must be amd64 or arm64'],
   [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
   [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],
   [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer, oci'],
