@@ -23,7 +23,8 @@ export const help = `Makes everything a machine starts from, in dist/:
 
 usage: ./mkimage.sh [flags]
 
-  --arch amd64               the only architecture so far
+  --arch amd64|arm64         the processor of the machines (amd64); arm64 is cross-built, starts by UEFI only, and has its name in
+                             every file name, as in ichor-vmlinuz-arm64
   --output FOLDER            where the files go (dist/)
   --kubernetes VERSION       the release of Kubernetes inside: ${kubernetesReleases
     .map(({ version }) => `v${version}`)
@@ -132,7 +133,6 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   }
   if (values.help) return undefined
   const { arch, platform, unlocked, lock: relock } = values
-  if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
   const target = targetOf(arch)
   if (!/^[a-z][a-z0-9-]*$/i.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
   const enroll = values['sd-boot-enroll-keys']
