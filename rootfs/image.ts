@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { writeQcow2 } from '../src/programs/factory/build/qcow2.ts'
 import { signatureLine } from '../src/programs/factory/image-key.ts'
 import { metaParameter } from '../src/programs/factory/meta-parameter.ts'
-import { nodeImage } from '../src/release.ts'
+import { nodeImageFile } from '../src/release.ts'
 import { hashFile } from './build/cache.ts'
 import { installDependencies } from './build/dependencies.ts'
 import { failed } from './build/failure.ts'
-import { buildPackages, type HostPackage, prepareHost } from './build/host.ts'
+import { buildPackages, crossPackagesOf, type HostPackage, prepareHost } from './build/host.ts'
 import { formatSize, formatTime, type Task, task } from './build/progress.ts'
 import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
@@ -46,11 +46,17 @@ type Product = (name: string, write: (path: string) => unknown) => Promise<void>
 
 async function make(options: ImageOptions, args: readonly string[]): Promise<void> {
   const started = performance.now()
-  const { output, secureBoot, only } = options
+  const { output, secureBoot, only, target } = options
+  const { suffix } = target
   const forMachines = [...only].some((product) => product !== 'oci')
   await installDependencies()
   await checkGiven(options)
-  await prepareHost([...buildPackages, ...(forMachines ? imagePackages : []), ...(secureBoot ? [signingPackage] : [])])
+  await prepareHost([
+    ...buildPackages,
+    ...crossPackagesOf(target),
+    ...(forMachines ? imagePackages : []),
+    ...(secureBoot ? [signingPackage] : []),
+  ])
   const { key, path: keyPath, made } = imageKey(options.key)
   if (made) console.error(`a signing key was generated: "${keyPath}"; machines accept only upgrades signed with it, so keep it`)
   mkdirSync(output, { recursive: true })
@@ -64,12 +70,12 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     done.push(name)
   }
   try {
-    if (only.has('oci')) await product(nodeImage.file, (path) => writeNodeImage(path, options))
+    if (only.has('oci')) await product(nodeImageFile(target.arch), (path) => writeNodeImage(path, options))
     const machine = forMachines ? await makeForMachines(options, { work, key, product }) : undefined
     const sums = await Promise.all(done.map(async (name) => ({ name, ...(await hashFile(join(output, name))) })))
     const text = sums.map(({ name, sha256 }) => `${sha256}  ${name}\n`).join('')
-    await product('ichor-SHA256SUMS', (path) => writeFileSync(path, text))
-    await product('ichor-SHA256SUMS.sig', (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
+    await product(`ichor-SHA256SUMS${suffix}`, (path) => writeFileSync(path, text))
+    await product(`ichor-SHA256SUMS${suffix}.sig`, (path) => writeFileSync(path, signatureLine(Buffer.from(text), key)))
     if (machine) console.log(`${sizeTable(machine.root.rows)}\n`)
     console.log(table([['FILE', 'SIZE', 'SHA256'], ...sums.map(({ name, size, sha256 }) => [name, formatSize(size), sha256.slice(0, 16)])]))
     if (machine) console.log(`\n${sizes(machine.root.rows, machine.release)}\n${machine.summary}, in "${output}"`)
@@ -101,56 +107,60 @@ async function during<T>(what: string, run: (shown: Task) => T | Promise<T>): Pr
 
 /** Everything that machines start from, and what it consists of. */
 async function makeForMachines(options: ImageOptions, { work, key, product }: Making) {
-  const { secureBoot, only } = options
+  const { secureBoot, only, target } = options
+  const { arch, suffix } = target
   // A disk has the values of META where a machine keeps them.
   const values = options.meta.length > 0 && ['iso', 'pxe', 'uki'].some((each) => only.has(each as ImageProduct))
-  const line = commandLine([...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])], options.platform)
-  const starters = await takeStarters({ relock: options.relock, locked: options.locked })
-  const stage0 = await buildStage0()
+  const extra = [...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
+  const line = commandLine(extra, options.platform, target)
+  const starters = await takeStarters({ target, relock: options.relock, locked: options.locked })
+  const stage0 = await buildStage0(target)
   const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
   const pcrKey = options.pcrKey === undefined ? undefined : readPcrKey(options.pcrKey)
-  const parts = { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version, key, secureBoot, pcrKey }
+  const inside = { starters, stage0, root: root.path, commandLine: line, kubernetes: options.kubernetes.version }
+  const parts = { ...inside, target, key, secureBoot, pcrKey }
   const release = await during('making the release', (shown) => makeRelease(join(work, 'release'), parts, (what) => shown.at(what)))
   const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
   const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
-  if (only.has('iso')) await product('ichor-amd64.iso', (path) => writeIso(path, release, keys))
+  if (only.has('iso')) await product(`ichor-${arch}.iso`, (path) => writeIso(path, release, keys))
   if (only.has('disk')) {
     await writeDisks(options, release, { work, product })
   }
   if (only.has('pxe')) {
-    await product('ichor-vmlinuz', of('vmlinuz'))
-    await product('ichor-initramfs', (path) => writeNetworkInitramfs(path, release))
-    await product('ichor-cmdline', of('cmdline'))
+    await product(`ichor-vmlinuz${suffix}`, of('vmlinuz'))
+    await product(`ichor-initramfs${suffix}`, (path) => writeNetworkInitramfs(path, release))
+    await product(`ichor-cmdline${suffix}`, of('cmdline'))
   }
-  if (only.has('installer')) await product('ichor-installer-amd64.tar', (path) => writeInstaller(path, release))
-  await product('ichor-amd64.efi', of('vmlinuz.efi'))
-  await product('ichor-amd64.manifest', of('manifest'))
-  await product('ichor-amd64.manifest.sig', of('manifest.sig'))
-  await product('ichor-amd64.spdx.json', (path) => writeFileSync(path, root.sbom))
+  if (only.has('installer')) await product(`ichor-installer-${arch}.tar`, (path) => writeInstaller(path, release))
+  await product(`ichor-${arch}.efi`, of('vmlinuz.efi'))
+  await product(`ichor-${arch}.manifest`, of('manifest'))
+  await product(`ichor-${arch}.manifest.sig`, of('manifest.sig'))
+  await product(`ichor-${arch}.spdx.json`, (path) => writeFileSync(path, root.sbom))
   return { root, release, summary: `kernel ${starters.kernel.release}, root ${release.verity.rootHash}` }
 }
 
 /** The disk in the requested formats, all from the raw one. */
 async function writeDisks(
-  { output, diskFormats, diskFirmware, meta }: ImageOptions,
+  { output, target, diskFormats, diskFirmware, meta }: ImageOptions,
   release: Release,
   { work, product }: Omit<Making, 'key'>,
 ) {
+  const name = `ichor-${target.arch}`
   const kept = diskFormats.has('raw')
-  const raw = join(kept ? output : work, 'ichor-amd64.raw')
-  if (kept) await product('ichor-amd64.raw', (path) => writeDisk(path, release, { firmware: diskFirmware, meta }))
+  const raw = join(kept ? output : work, `${name}.raw`)
+  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta }))
   else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta }))
   const { rootHash } = release.verity
-  if (diskFormats.has('qcow2')) await product('ichor-amd64.qcow2', (path) => writeQcow2(path, raw, virtualDisk))
-  if (diskFormats.has('vhd')) await product('ichor-amd64.vhd', (path) => writeVhd(path, raw, rootHash))
-  if (diskFormats.has('gcp')) await product('ichor-amd64.raw.tar.gz', (path) => writeGcp(path, raw))
+  if (diskFormats.has('qcow2')) await product(`${name}.qcow2`, (path) => writeQcow2(path, raw, virtualDisk))
+  if (diskFormats.has('vhd')) await product(`${name}.vhd`, (path) => writeVhd(path, raw, rootHash))
+  if (diskFormats.has('gcp')) await product(`${name}.raw.tar.gz`, (path) => writeGcp(path, raw))
   const vmdk = (path: string) => writeVmdk(path, raw, virtualDisk, rootHash)
-  if (diskFormats.has('vmdk')) await product('ichor-amd64.vmdk', vmdk)
+  if (diskFormats.has('vmdk')) await product(`${name}.vmdk`, vmdk)
   if (!diskFormats.has('ova')) return
-  const inside = join(diskFormats.has('vmdk') ? output : work, 'ichor-amd64.vmdk')
+  const inside = join(diskFormats.has('vmdk') ? output : work, `${name}.vmdk`)
   if (!diskFormats.has('vmdk')) await during('making the disk of the OVA', () => vmdk(inside))
-  const appliance = { name: 'ichor-amd64', version, firmware: diskFirmware, disk: virtualDisk }
-  await product('ichor-amd64.ova', (path) => writeOva(path, inside, appliance))
+  const appliance = { name, version, firmware: diskFirmware, disk: virtualDisk }
+  await product(`${name}.ova`, (path) => writeOva(path, inside, appliance))
 }
 
 /** The sizes that the configuration requests. */

@@ -11,6 +11,7 @@ import { hashOf } from './build/cache.ts'
 import { releases } from './build/go-recipes.ts'
 import type { KubernetesRelease } from './build/kubernetes.ts'
 import { present } from './build/present.ts'
+import { type Arch, libraryFolderOf, type Target, targets } from './build/target.ts'
 import { contentSize, sourceOf, type Tree, type TreeEntry } from './build/tree.ts'
 import { certificateBundle } from './debian/parts.ts'
 
@@ -38,14 +39,9 @@ export interface ImagePlan {
   workingDir?: string
 }
 
-const library = '/usr/lib/x86_64-linux-gnu'
-
-const base: LayerPlan = {
+const baseOf = ({ merged }: Target): LayerPlan => ({
   take: [
-    '/bin',
-    '/sbin',
-    '/lib',
-    '/lib64',
+    ...merged.map((name) => `/${name}`),
     '/etc/passwd',
     '/etc/group',
     '/etc/nsswitch.conf',
@@ -54,7 +50,7 @@ const base: LayerPlan = {
     certificateBundle,
   ],
   dirs: { tmp: 0o1777, run: 0o755, var: 0o755, etc: 0o755 },
-}
+})
 
 const programs: LayerPlan = { take: ['/usr/bin/kube'] }
 
@@ -70,14 +66,14 @@ const filters = [
 ]
 
 /** Packet filters, with the libraries they need. */
-const network: LayerPlan = {
+const networkOf = (target: Target): LayerPlan => ({
   take: [
     ...[...filters, 'ip*tables-nft-restore'].map((name) => `/usr/sbin/${name}`),
-    `${library}/xtables/*`,
+    `${libraryFolderOf(target)}/xtables/*`,
     '/usr/bin/kmod',
     '/usr/sbin/modprobe',
   ],
-}
+})
 
 /** What kubelet mounts, checks and makes volumes with. */
 const disks: LayerPlan = {
@@ -96,58 +92,70 @@ function toKube(path: string): LayerPlan {
   return { links: { [path]: `${up}usr/bin/kube` } }
 }
 
-const component = (name: string, version: string, also: readonly LayerPlan[] = []): ImagePlan => ({
+/** The layers that several images share, each one object: that is how a layer is made once. */
+const shared: Readonly<Record<Arch, { base: LayerPlan; network: LayerPlan }>> = {
+  amd64: { base: baseOf(targets.amd64), network: networkOf(targets.amd64) },
+  arm64: { base: baseOf(targets.arm64), network: networkOf(targets.arm64) },
+}
+
+const component = (name: string, version: string, below: readonly LayerPlan[]): ImagePlan => ({
   reference: `registry.k8s.io/${name}:v${version}`,
-  layers: [base, programs, ...also, toKube(`usr/local/bin/${name}`)],
+  layers: [...below, toKube(`usr/local/bin/${name}`)],
   entrypoint: [`/usr/local/bin/${name}`],
 })
 
 /** The images that bear the version of Kubernetes. */
-export const kubernetesImagePlans = (version: string): readonly ImagePlan[] => [
-  component('kube-apiserver', version),
-  component('kube-controller-manager', version),
-  component('kube-scheduler', version),
-  component('kube-proxy', version, [network]),
-  {
-    reference: `ghcr.io/siderolabs/kubelet:v${version}`,
-    layers: [base, programs, network, disks, toKube('usr/local/bin/kubelet')],
-    entrypoint: ['/usr/local/bin/kubelet'],
-  },
-]
+export function kubernetesImagePlans(version: string, { arch }: Target = targets.amd64): readonly ImagePlan[] {
+  const { base, network } = shared[arch]
+  return [
+    component('kube-apiserver', version, [base, programs]),
+    component('kube-controller-manager', version, [base, programs]),
+    component('kube-scheduler', version, [base, programs]),
+    component('kube-proxy', version, [base, programs, network]),
+    {
+      reference: `ghcr.io/siderolabs/kubelet:v${version}`,
+      layers: [base, programs, network, disks, toKube('usr/local/bin/kubelet')],
+      entrypoint: ['/usr/local/bin/kubelet'],
+    },
+  ]
+}
 
 /** Every image inside, by its reference. */
-export const imagePlans = ({ version, coredns }: KubernetesRelease): readonly ImagePlan[] => [
-  ...kubernetesImagePlans(version),
-  {
-    reference: `registry.k8s.io/etcd:v${releases.etcd}`,
-    layers: [base, programs, toKube('usr/local/bin/etcd')],
-    entrypoint: ['/usr/local/bin/etcd'],
-  },
-  {
-    reference: `registry.k8s.io/coredns/coredns:v${coredns}`,
-    layers: [base, programs, toKube('coredns')],
-    entrypoint: ['/coredns'],
-    workingDir: '/',
-  },
-  {
-    reference: `ghcr.io/siderolabs/flannel:v${releases.flannel}`,
-    layers: [base, programs, network, toKube('opt/bin/flanneld')],
-    entrypoint: ['/opt/bin/flanneld'],
-  },
-  {
-    reference: `registry.k8s.io/pause:${releases.pause}`,
-    layers: [{ files: { pause: pausePath } }],
-    entrypoint: ['/pause'],
-    user: '65535:65535',
-  },
-]
+export function imagePlans({ version, coredns }: KubernetesRelease, target: Target = targets.amd64): readonly ImagePlan[] {
+  const { base, network } = shared[target.arch]
+  return [
+    ...kubernetesImagePlans(version, target),
+    {
+      reference: `registry.k8s.io/etcd:v${releases.etcd}`,
+      layers: [base, programs, toKube('usr/local/bin/etcd')],
+      entrypoint: ['/usr/local/bin/etcd'],
+    },
+    {
+      reference: `registry.k8s.io/coredns/coredns:v${coredns}`,
+      layers: [base, programs, toKube('coredns')],
+      entrypoint: ['/coredns'],
+      workingDir: '/',
+    },
+    {
+      reference: `ghcr.io/siderolabs/flannel:v${releases.flannel}`,
+      layers: [base, programs, network, toKube('opt/bin/flanneld')],
+      entrypoint: ['/opt/bin/flanneld'],
+    },
+    {
+      reference: `registry.k8s.io/pause:${releases.pause}`,
+      layers: [{ files: { pause: pausePath } }],
+      entrypoint: ['/pause'],
+      user: '65535:65535',
+    },
+  ]
+}
 
 /** The libraries of the tree that a program in it is linked to. */
 type Libraries = (path: string) => string[]
 
 /** Makes the table of images and lays the layers out in the tree as hard links. */
-export async function addImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries): Promise<ImageTable> {
-  const table = await makeImages(tree, plans, libraries)
+export async function addImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries, arch: Arch = 'amd64'): Promise<ImageTable> {
+  const table = await makeImages(tree, plans, libraries, arch)
   const byDigest = new Map(table.images.flatMap(({ layers }) => layers.map((layer) => [layer.digest, layer])))
   for (const layer of byDigest.values()) layOut(tree, layer)
   tree.text('images', imageTablePath, JSON.stringify(table))
@@ -155,7 +163,7 @@ export async function addImages(tree: Tree, plans: readonly ImagePlan[], librari
 }
 
 /** The table of images made of files of the tree. */
-export async function makeImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries): Promise<ImageTable> {
+export async function makeImages(tree: Tree, plans: readonly ImagePlan[], libraries: Libraries, arch: Arch = 'amd64'): Promise<ImageTable> {
   const made = new Map<LayerPlan, ImageLayer>()
   const images: ImageRecord[] = []
   for (const plan of plans) {
@@ -165,7 +173,7 @@ export async function makeImages(tree: Tree, plans: readonly ImagePlan[], librar
       made.set(each, layer)
       layers.push(layer)
     }
-    images.push(makeImage(plan, layers))
+    images.push(makeImage(plan, layers, arch))
   }
   return { images }
 }
@@ -221,9 +229,9 @@ export async function* layerBytes(tree: Tree, entries: readonly LayerEntry[]): A
   }
 }
 
-function makeImage(plan: ImagePlan, layers: ImageLayer[]): ImageRecord {
+function makeImage(plan: ImagePlan, layers: ImageLayer[], arch: Arch): ImageRecord {
   const config = JSON.stringify({
-    architecture: 'amd64',
+    architecture: arch,
     os: 'linux',
     created: '1970-01-01T00:00:00Z',
     config: {

@@ -22,5 +22,8 @@ export const release = {
   arch: process.arch === 'x64' ? 'amd64' : process.arch,
 }
 
-/** The container image of the system: `ichor-node:v1.13.100`, which mkimage.sh leaves in `file`. */
-export const nodeImage = { repository: 'ichor-node', tag: release.tag, file: 'ichor-node-amd64.tar' } as const
+/** The file of the container image for a processor, as mkimage.sh leaves it. */
+export const nodeImageFile = (arch: string): string => `ichor-node-${arch}.tar`
+
+/** The container image of the system: `ichor-node:v1.13.100`, which mkimage.sh leaves in `file` for this machine's processor. */
+export const nodeImage = { repository: 'ichor-node', tag: release.tag, file: nodeImageFile(release.arch) } as const

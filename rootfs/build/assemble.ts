@@ -1,6 +1,6 @@
 /** Puts all parts together into the tree that is packed. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import packageJson from '../../package.json'
 import type { SbomPart } from '../../src/oci/spdx.ts'
 import { addDebianFiles, librariesOf } from '../debian/files.ts'
@@ -12,15 +12,18 @@ import { bundledPackages, described } from './binary.ts'
 import { addPrograms, type BuiltProgram, programParts } from './built-programs.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
 import { binaryPart, debianPartsOf } from './sbom-parts.ts'
+import { type Target, targets } from './target.ts'
 import { Tree } from './tree.ts'
 import { verifyTree } from './verify.ts'
 
 /** The lock of Debian packages. */
-export const lockPath: string = join(import.meta.dir, '../debian.lock')
+export const lockPathOf = ({ suffix }: Target): string => join(import.meta.dir, `../debian${suffix}.lock`)
+export const lockPath: string = lockPathOf(targets.amd64)
 
 /** How a tree is put together. */
 export interface AssembleOptions {
   kubernetes: KubernetesRelease
+  target?: Target
   /** Rewrite debian.lock from the current archive. */
   relock?: boolean
   /** Take exactly what debian.lock names, or nothing. */
@@ -38,16 +41,17 @@ export class MovedError extends Error {
 export async function addPackages(
   tree: Tree,
   others: readonly string[],
-  { relock = false, locked = false }: Pick<AssembleOptions, 'relock' | 'locked'> = {},
+  { target = targets.amd64, relock = false, locked = false }: Pick<AssembleOptions, 'target' | 'relock' | 'locked'> = {},
 ): Promise<LockedPackage[]> {
+  const lockPath = lockPathOf(target)
   const lock = !relock && existsSync(lockPath) ? parseLock(readFileSync(lockPath, 'utf8')) : new Map()
-  const { packages, moved } = await addDebianFiles(tree, lock, others)
+  const { packages, moved } = await addDebianFiles(tree, lock, others, target)
   if (relock) writeFileSync(lockPath, formatLock(packages))
   for (const { name, from, to } of relock ? [] : moved) {
     const message = `Debian package ${name}: ${from ? `the archive has moved on from ${from} to` : 'not in debian.lock, taken in'} ${to}`
     if (locked)
       throw new MovedError(
-        `${message}: only packages in rootfs/debian.lock are accepted; --unlocked accepts the newer one, --lock rewrites the file`,
+        `${message}: only packages in rootfs/${basename(lockPath)} are accepted; --unlocked accepts the newer one, --lock rewrites the file`,
       )
     console.error(message)
   }
@@ -58,22 +62,22 @@ export async function addPackages(
 export async function assemble(
   binary: string,
   programs: readonly BuiltProgram[],
-  { kubernetes, relock = false, locked = false, also = [] }: AssembleOptions,
+  { kubernetes, target = targets.amd64, relock = false, locked = false, also = [] }: AssembleOptions,
 ): Promise<{ tree: Tree; sbom: string; images: number }> {
   const tree = new Tree()
-  addBase(tree, packageJson.version)
+  addBase(tree, packageJson.version, target)
   addBinary(tree, binary)
   addPrograms(tree, programs)
 
-  const packages = await addPackages(tree, [binary], { relock, locked })
-  const { images } = await addImages(tree, imagePlans(kubernetes), (path) => librariesOf(tree, path))
+  const packages = await addPackages(tree, [binary], { target, relock, locked })
+  const { images } = await addImages(tree, imagePlans(kubernetes, target), (path) => librariesOf(tree, path, target), target.arch)
 
   const { ichorBuilt: committed } = await described()
   const created = new Date(committed ?? 0).toISOString().replace(/\.\d+Z$/, 'Z')
   const sbom = sbomOf(packageJson.version, created, [
     await binaryPart(binary, packageJson.version, await bundledPackages()),
-    ...(await programParts(programs)),
-    ...debianPartsOf(packages),
+    ...(await programParts(programs, target)),
+    ...debianPartsOf(packages, target),
     ...also,
   ])
   const text = `${JSON.stringify(sbom, null, 1)}\n`

@@ -1,9 +1,7 @@
 /** The generated parts of the root file system: folders, user names, and os-release. */
 import { programs } from '../../src/program-table.ts'
+import { type Target, targets } from './target.ts'
 import type { Tree } from './tree.ts'
-
-/** Folders of /usr that have a short name at the root. */
-const merged = ['bin', 'sbin', 'lib', 'lib64']
 
 /** Where something is mounted or bound when a node runs. */
 const mountPoints: Record<string, number> = {
@@ -71,7 +69,7 @@ services: files
 `
 
 /** Adds the shape: short names, mount points, users, and the system's own description. */
-export function addBase(tree: Tree, version: string): void {
+export function addBase(tree: Tree, version: string, { merged }: Target = targets.amd64): void {
   for (const name of merged) tree.link('base', `/${name}`, `usr/${name}`)
   for (const [path, mode] of Object.entries(mountPoints)) tree.dir('base', path, mode)
   tree.link('base', '/var/run', '../run')

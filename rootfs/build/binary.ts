@@ -18,6 +18,7 @@ import { programs } from '../../src/program-table.ts'
 import { hashOf } from './cache.ts'
 import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
 import { CommandError, run } from './run.ts'
+import { type Target, targets } from './target.ts'
 
 /** Root of the repository. */
 export const repository: string = join(import.meta.dir, '../..')
@@ -61,24 +62,31 @@ export async function bundledPackages(): Promise<string[]> {
 }
 
 /** Builds `dist/ichor`, which knows the release of Kubernetes it comes with, unless its sources are unchanged; returns whether it did. */
-export async function buildBinary(kubernetes: KubernetesRelease = kubernetesReleases[0]): Promise<{ path: string; built: boolean }> {
+export async function buildBinary(
+  kubernetes: KubernetesRelease = kubernetesReleases[0],
+  target: Target = targets.amd64,
+): Promise<{ path: string; built: boolean }> {
   checkRuntime()
-  const path = join(dist, 'ichor')
-  const stamp = join(dist, '.ichor-inputs')
+  const path = join(dist, `ichor${target.suffix}`)
+  const stamp = join(dist, `.ichor${target.suffix}-inputs`)
   mkdirSync(dist, { recursive: true })
   const defines = { ...(await described()), ichorKubernetes: kubernetes.version, ichorCoreDNS: kubernetes.coredns }
   const inputs = hashOf({ sources: sourceHashes(), defines, bun: Bun.version })
   const built = !existsSync(path) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== inputs
   if (built) {
-    await compileBinary(path, defines)
+    await compileBinary(path, defines, target)
     writeFileSync(stamp, inputs)
   }
-  for (const name of links) linkTo('ichor', join(dist, name))
+  if (target.arch === 'amd64') for (const name of links) linkTo('ichor', join(dist, name))
   return { path, built }
 }
 
 /** Compiles the program that answers to all names, with these values in it. */
-export async function compileBinary(path: string, defines: Readonly<Record<string, string>>): Promise<void> {
+export async function compileBinary(
+  path: string,
+  defines: Readonly<Record<string, string>>,
+  target: Target = targets.amd64,
+): Promise<void> {
   // The compiler names the program after its output file, so that is always called the same.
   const work = join(dirname(path), `.build-${process.pid}`)
   rmSync(work, { recursive: true, force: true })
@@ -87,7 +95,15 @@ export async function compileBinary(path: string, defines: Readonly<Record<strin
     const workers = readdirSync(join(repository, 'src')).filter((name) => name.endsWith('-worker.ts'))
     const entries = ['src/main.ts', ...workers.sort().map((name) => `src/${name}`)]
     const define = Object.entries(defines).flatMap(([name, value]) => ['--define', `${name}=${JSON.stringify(value)}`])
-    const flags = ['--compile', '--minify', '--bytecode', '--format=esm', '--splitting', '--target=bun', ...quiet]
+    const flags = [
+      '--compile',
+      '--minify',
+      '--bytecode',
+      '--format=esm',
+      '--splitting',
+      `--target=${target.arch === 'amd64' ? 'bun' : target.bun}`,
+      ...quiet,
+    ]
     await run([bun, 'build', ...flags, '--outfile', join(work, 'ichor'), ...define, ...entries], { cwd: repository })
     renameSync(join(work, 'ichor'), path)
   } finally {

@@ -5,11 +5,12 @@ import type { SbomPart } from '../../src/oci/spdx.ts'
 import { hashOf } from './cache.ts'
 import { exclusive } from './exclusive.ts'
 import { buildGo, type GoRecipe, type ImagePlace } from './go.ts'
-import { goPrograms, releases } from './go-recipes.ts'
+import { goPrograms, kubectl, releases } from './go-recipes.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
 import { buildPause, pauseSource } from './pause.ts'
 import { present } from './present.ts'
 import { goPart, programPart } from './sbom-parts.ts'
+import { type Target, targets } from './target.ts'
 import type { Tree } from './tree.ts'
 
 /** A program as it was built. */
@@ -27,15 +28,15 @@ export interface BuiltProgram {
 /** Where pause lies in the root file system. */
 export const pausePath = '/usr/libexec/ichor/pause'
 
-/** Builds what is missing; one build at a time. */
-export async function buildPrograms(kubernetes: KubernetesRelease): Promise<BuiltProgram[]> {
+/** Builds what is missing; one build at a time. kubectl is built for the machine that builds, and only with a system that it can run. */
+export async function buildPrograms(kubernetes: KubernetesRelease, target: Target = targets.amd64): Promise<BuiltProgram[]> {
   return exclusive('parts', async () => {
     const built: BuiltProgram[] = []
-    for (const recipe of goPrograms(kubernetes)) {
+    for (const recipe of [...goPrograms(kubernetes), ...(target.arch === 'amd64' ? [kubectl(kubernetes)] : [])]) {
       const { name, version, image } = recipe
-      built.push({ name, version, image, recipe, folder: (await buildGo(recipe)).folder })
+      built.push({ name, version, image, recipe, folder: (await buildGo(recipe, target)).folder })
     }
-    built.push({ name: 'pause', version: releases.pause, image: { path: pausePath }, folder: (await buildPause()).folder })
+    built.push({ name: 'pause', version: releases.pause, image: { path: pausePath }, folder: (await buildPause(target)).folder })
     return built
   })
 }
@@ -64,11 +65,11 @@ export function addPrograms(tree: Tree, programs: readonly BuiltProgram[]): void
 }
 
 /** The parts of the SBOM for the programs that are in the image. */
-export async function programParts(programs: readonly BuiltProgram[]): Promise<SbomPart[]> {
+export async function programParts(programs: readonly BuiltProgram[], target: Target = targets.amd64): Promise<SbomPart[]> {
   const inside = programs.filter(({ image }) => image !== undefined)
   return Promise.all(
     inside.map((program) => {
-      if (program.recipe) return goPart(program.recipe, program.folder)
+      if (program.recipe) return goPart(program.recipe, program.folder, target)
       return programPart({
         ...program,
         file: fileOfProgram(program),

@@ -109,14 +109,8 @@ export const cni: GoRecipe = {
   prepare: { version: 1, apply: joinPlugins },
 }
 
-/** Every Go program that a build needs. */
-export const goPrograms = (kubernetes: KubernetesRelease): readonly GoRecipe[] => [
-  kube(kubernetes),
-  containerd,
-  runc,
-  cni,
-  kubectl(kubernetes),
-]
+/** Every Go program of the root file system. */
+export const goPrograms = (kubernetes: KubernetesRelease): readonly GoRecipe[] => [kube(kubernetes), containerd, runc, cni]
 
 /**
  * containerd requests an image from several hosts and reports one error. As published, a host that does not have the image outranks

@@ -5,9 +5,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { takePackage } from '../debian/archive.ts'
+import type { LockedPackage } from '../debian/lock.ts'
 import { type Cached, cached, hashOf } from './cache.ts'
 import { type Task, task } from './progress.ts'
 import { run } from './run.ts'
+import { libraryFolderOf, type Target, targets } from './target.ts'
 
 /** The toolchain every Go program is built with. */
 export const goToolchain = 'go1.26.8'
@@ -55,20 +58,21 @@ const here = join(import.meta.dir, '..')
 const dpkgFormat = '${Package} ${Version}\n'
 
 /** Builds the recipe's programs, or finds them built before. */
-export async function buildGo(recipe: GoRecipe): Promise<Cached> {
+export async function buildGo(recipe: GoRecipe, target: Target = targets.amd64): Promise<Cached> {
   const files = filesOf(recipe)
   const { version: _, image: __, ...deciding } = recipe
   const inputs = {
     toolchain: goToolchain,
     recipe: { ...deciding, prepare: recipe.prepare?.version },
     sources: Object.fromEntries(Object.entries(files).map(([name, path]) => [name, hashOf(readFileSync(path))])),
-    c: recipe.c && (await cVersions(recipe.c.packages)),
+    c: recipe.c && (await cVersions(recipe.c.packages, target)),
     form: 1,
+    ...(target.arch !== 'amd64' && { arch: target.arch }),
   }
   return cached(recipe.name, inputs, async (folder) => {
     const shown = task(`building ${recipe.name}`)
     try {
-      await compile(recipe, files, folder, shown)
+      await compile(recipe, { files, folder, target }, shown)
       shown.done()
     } catch (error) {
       shown.failed()
@@ -86,7 +90,13 @@ function filesOf({ module, sources = module }: GoRecipe): Record<string, string>
   return Object.fromEntries([...inside(sources, /\.go$/), ...inside(module, /\.(mod|sum)$/)].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-async function compile(recipe: GoRecipe, files: Readonly<Record<string, string>>, folder: string, shown: Task): Promise<void> {
+interface Compilation {
+  files: Readonly<Record<string, string>>
+  folder: string
+  target: Target
+}
+
+async function compile(recipe: GoRecipe, { files, folder, target }: Compilation, shown: Task): Promise<void> {
   const work = join(folder, 'source')
   await mkdir(work)
   for (const [name, path] of Object.entries(files)) await cp(path, join(work, name), { recursive: true })
@@ -96,11 +106,11 @@ async function compile(recipe: GoRecipe, files: Readonly<Record<string, string>>
     GOFLAGS: '-buildvcs=false',
     GOWORK: 'off',
     GOOS: 'linux',
-    GOARCH: 'amd64',
-    GOAMD64: 'v1',
+    ...target.go,
     CGO_ENABLED: recipe.c ? '1' : '0',
     CGO_CFLAGS: '-O2 -g0',
     CGO_LDFLAGS: '-O2',
+    ...(recipe.c && (await crossSettings(recipe.c.packages, target))),
   }
   let fetched = 0
   let compiled = 0
@@ -135,8 +145,33 @@ async function compile(recipe: GoRecipe, files: Readonly<Record<string, string>>
   await rm(work, { recursive: true })
 }
 
-async function cVersions(packages: string[]): Promise<string> {
-  return run(['dpkg-query', '-W', '-f', dpkgFormat, 'gcc', 'binutils', 'libc6-dev', ...packages])
+/** What decides about the C part: packages of this machine, and for another processor the packages for that. */
+async function cVersions(packages: readonly string[], target: Target): Promise<unknown> {
+  const versions = (names: readonly string[]) => run(['dpkg-query', '-W', '-f', dpkgFormat, ...names])
+  if (target.arch === 'amd64') return versions(['gcc', 'binutils', 'libc6-dev', ...packages])
+  const taken = await foreignPackages(packages, target)
+  return [await versions(crossPackages), ...taken.map(({ name, version, sha256 }) => ({ name, version, sha256 }))]
+}
+
+/** Debian packages of this machine that compile and link C for arm64. */
+export const crossPackages = ['gcc-aarch64-linux-gnu', 'binutils-aarch64-linux-gnu', 'libc6-dev-arm64-cross'] as const
+
+/** Libraries of another processor are taken apart, not installed: the packages of this machine stay as they are. */
+export const foreignPackages = (packages: readonly string[], target: Target): Promise<(LockedPackage & { folder: string })[]> =>
+  Promise.all(packages.map((name) => takePackage(name, undefined, () => {}, target)))
+
+/** The C compiler of another processor, and where pkg-config finds its libraries. */
+async function crossSettings(packages: readonly string[], target: Target): Promise<Record<string, string>> {
+  if (target.arch === 'amd64') return {}
+  const [taken, another] = await foreignPackages(packages, target)
+  if (!taken || another) throw new Error('pkg-config has one root of libraries: a recipe may use one package for another processor')
+  return {
+    CC: target.gcc,
+    PKG_CONFIG_LIBDIR: join(taken.folder, libraryFolderOf(target), 'pkgconfig'),
+    PKG_CONFIG_SYSROOT_DIR: taken.folder,
+    PKG_CONFIG_ALLOW_SYSTEM_CFLAGS: '1',
+    PKG_CONFIG_ALLOW_SYSTEM_LIBS: '1',
+  }
 }
 
 /** The modules linked into a built part, with their versions and hashes from go.sum. */

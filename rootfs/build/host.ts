@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { task } from './progress.ts'
 import { run } from './run.ts'
+import type { Target } from './target.ts'
 
 /** A Debian package the build needs. */
 export interface HostPackage {
@@ -19,6 +20,23 @@ export const buildPackages: readonly HostPackage[] = [
   { name: 'pkg-config', why: 'gives the Go compiler the location of libseccomp', shown: '/usr/bin/pkg-config' },
   { name: 'xz-utils', why: 'packs the root file system that is shipped', shown: '/usr/bin/xz' },
 ]
+
+/** Debian packages that the build for another processor needs besides. */
+export const crossPackagesOf = ({ arch }: Target): readonly HostPackage[] =>
+  arch === 'amd64'
+    ? []
+    : [
+        {
+          name: 'gcc-aarch64-linux-gnu',
+          why: 'compiles stage 0, pause and the C part of runc for arm64',
+          shown: '/usr/bin/aarch64-linux-gnu-gcc',
+        },
+        {
+          name: 'libc6-dev-arm64-cross',
+          why: 'the C library that runc is linked with for arm64',
+          shown: '/usr/aarch64-linux-gnu/lib/libc.a',
+        },
+      ]
 
 /** A missing tool that cannot be installed from here; the message states what to do. */
 export class HostError extends Error {

@@ -2,23 +2,24 @@
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { xz, zstd } from '../squashfs/compressor.ts'
-import { assemble, lockPath } from './assemble.ts'
+import { assemble, lockPathOf } from './assemble.ts'
 import { buildBinary, dist, linkTo, placeFile } from './binary.ts'
 import { type BuiltProgram, buildPrograms, fileOfProgram, programNamed } from './built-programs.ts'
 import { hashFile, hashOf } from './cache.ts'
 import { installDependencies } from './dependencies.ts'
-import { prepareHost } from './host.ts'
+import { buildPackages, crossPackagesOf, prepareHost } from './host.ts'
 import { type KubernetesRelease, kubernetesReleases } from './kubernetes.ts'
 import { fastest, pack, smallest } from './pack.ts'
 import { formatSize, formatTime } from './progress.ts'
 import { pruneCache } from './prune.ts'
 import { sizeRows, sizeTable } from './size-table.ts'
+import { type Target, targets } from './target.ts'
 
 /** What is shipped: as small as it gets. */
-const shipped = { name: 'rootfs.sqsh', blockSize: smallest.blockSize }
+const shippedOf = ({ suffix }: Target) => ({ name: `rootfs${suffix}.sqsh`, blockSize: smallest.blockSize })
 
 /** The same tree for container nodes on this machine, where reading fast matters more than size. */
-const forNodes = { name: 'rootfs.node.sqsh', ...fastest }
+const forNodesOf = ({ suffix }: Target) => ({ name: `rootfs${suffix}.node.sqsh`, ...fastest })
 
 /** Choices of a build. */
 export interface RootfsOptions {
@@ -29,6 +30,7 @@ export interface RootfsOptions {
   /** Pack this binary instead of building one. */
   binary?: string | undefined
   kubernetes?: KubernetesRelease
+  target?: Target
 }
 
 /** Builds and packs what has changed. */
@@ -37,10 +39,12 @@ export async function buildRootfs({
   relock = false,
   binary,
   kubernetes = kubernetesReleases[0],
+  target = targets.amd64,
 }: RootfsOptions = {}): Promise<void> {
   const started = performance.now()
   const took = () => formatTime(performance.now() - started)
-  await withParts({ binary, kubernetes }, async ({ program, programs, inputs }) => {
+  const [shipped, forNodes] = [shippedOf(target), forNodesOf(target)]
+  await withParts({ binary, kubernetes, target }, async ({ program, programs, inputs }) => {
     const wanted = nodesOnly ? [forNodes.name] : [forNodes.name, shipped.name]
     if (!relock && wanted.every((name) => isFrom(name, inputs))) {
       console.log(
@@ -48,15 +52,15 @@ export async function buildRootfs({
       )
       return
     }
-    const { tree, sbom, images } = await assemble(program, programs, { kubernetes, relock })
+    const { tree, sbom, images } = await assemble(program, programs, { kubernetes, target, relock })
     const entries = tree.entries()
     let stored = await pack(forNodes.name, entries, zstd(forNodes.level), forNodes.blockSize)
     stamp(forNodes.name, inputs)
     if (!nodesOnly) {
-      stored = await pack(shipped.name, entries, await xz(shipped.blockSize), shipped.blockSize)
+      stored = await pack(shipped.name, entries, await xz(shipped.blockSize, target), shipped.blockSize)
       stamp(shipped.name, inputs)
     }
-    writeFileSync(join(dist, 'rootfs.spdx.json'), sbom)
+    writeFileSync(join(dist, `rootfs${target.suffix}.spdx.json`), sbom)
     pruneCache()
     if (!nodesOnly) console.log(sizeTable(sizeRows(tree, stored)))
     console.log(`${images} container images inside, ${took()} in all`)
@@ -74,16 +78,19 @@ export interface BuiltParts {
 
 /** Builds what is missing and hands it to `use`. */
 export async function withParts<T>(
-  { binary, kubernetes }: { binary?: string | undefined; kubernetes: KubernetesRelease },
+  { binary, kubernetes, target = targets.amd64 }: { binary?: string | undefined; kubernetes: KubernetesRelease; target?: Target },
   use: (built: BuiltParts) => Promise<T>,
 ): Promise<T> {
   await installDependencies()
-  await prepareHost()
-  const program = binary ?? (await buildBinary(kubernetes)).path
-  const programs = await buildPrograms(kubernetes)
-  linkTo(fileOfProgram(programNamed(programs, 'runc')), join(dist, 'runc'))
-  // Tools copy this file into pods, where a link would lead nowhere.
-  placeFile(fileOfProgram(programNamed(programs, 'kubectl')), join(dist, 'kubectl'))
+  await prepareHost([...buildPackages, ...crossPackagesOf(target)])
+  const program = binary ?? (await buildBinary(kubernetes, target)).path
+  const programs = await buildPrograms(kubernetes, target)
+  if (target.arch === 'amd64') {
+    linkTo(fileOfProgram(programNamed(programs, 'runc')), join(dist, 'runc'))
+    // Tools copy this file into pods, where a link would lead nowhere.
+    placeFile(fileOfProgram(programNamed(programs, 'kubectl')), join(dist, 'kubectl'))
+  }
+  const lockPath = lockPathOf(target)
 
   // Another build may replace the binary meanwhile, so it is held under a name of our own.
   sweep()
@@ -108,7 +115,7 @@ export async function withParts<T>(
 /** Takes away what builds that were killed have left in dist/. */
 function sweep(): void {
   for (const name of readdirSync(dist)) {
-    const pid = name.match(/^(?:\.packing-|\.build-|rootfs[a-z.]*\.sqsh\.)(\d+)$/)?.[1]
+    const pid = name.match(/^(?:\.packing-|\.build-|rootfs[a-z0-9.-]*\.sqsh\.)(\d+)$/)?.[1]
     if (pid && !existsSync(`/proc/${pid}`)) rmSync(join(dist, name), { recursive: true, force: true })
   }
 }

@@ -5,8 +5,9 @@ import type { SbomPart } from '../../src/oci/spdx.ts'
 import type { LockedPackage } from '../debian/lock.ts'
 import { repository } from './binary.ts'
 import { hashFile } from './cache.ts'
-import { type GoRecipe, goToolchain, linkedModules } from './go.ts'
+import { foreignPackages, type GoRecipe, goToolchain, linkedModules } from './go.ts'
 import { run } from './run.ts'
+import { type Target, targets } from './target.ts'
 
 /** Bun's lock file, as far as it is read here. */
 interface BunLock {
@@ -43,7 +44,7 @@ export async function binaryPart(path: string, version: string, packages: readon
 }
 
 /** A program written in Go with its modules, the toolchain's library, and what is linked into it from the build machine. */
-export async function goPart(recipe: GoRecipe, folder: string): Promise<SbomPart> {
+export async function goPart(recipe: GoRecipe, folder: string, target: Target = targets.amd64): Promise<SbomPart> {
   const { sha256 } = await hashFile(join(folder, recipe.name))
   const modules = await linkedModules(recipe, folder)
   const contains = modules.map(
@@ -67,7 +68,7 @@ export async function goPart(recipe: GoRecipe, folder: string): Promise<SbomPart
     version: recipe.version,
     source: `rootfs/${recipe.module}, linked from Go modules`,
     sha256,
-    contains: [library, ...contains, ...(recipe.c ? await linkedFromHost(['libc6-dev', ...recipe.c.packages]) : [])],
+    contains: [library, ...contains, ...(recipe.c ? await linkedLibraries(recipe.c.packages, target) : [])],
   }
 }
 
@@ -80,6 +81,13 @@ export async function programPart({
 }: Record<'name' | 'version' | 'file' | 'source', string>): Promise<SbomPart> {
   const { sha256 } = await hashFile(file)
   return { name, version, source, sha256, license: 'Apache-2.0' }
+}
+
+/** What is linked statically: the C library and the libraries of a recipe. */
+async function linkedLibraries(packages: readonly string[], target: Target): Promise<SbomPart[]> {
+  if (target.arch === 'amd64') return linkedFromHost(['libc6-dev', ...packages])
+  const taken = await foreignPackages(packages, target)
+  return [...(await linkedFromHost(['libc6-dev-arm64-cross'])), ...debianPartsOf(taken, target, 'Debian package, linked statically')]
 }
 
 /** Debian packages on the build machine whose archives are linked into a program. */
@@ -95,18 +103,23 @@ async function linkedFromHost(names: readonly string[]): Promise<SbomPart[]> {
     })
 }
 
-const debianUrl = (name: string, version: string) => `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=amd64`
+const debianUrl = (name: string, version: string, { arch }: Target = targets.amd64) =>
+  `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${arch}`
 
 /** The Debian packages that files were taken from. */
-export function debianPartsOf(packages: readonly LockedPackage[]): SbomPart[] {
+export function debianPartsOf(
+  packages: readonly LockedPackage[],
+  target: Target = targets.amd64,
+  source = 'Debian package; some of its files',
+): SbomPart[] {
   return packages
     .map(
       ({ name, version, sha256 }): SbomPart => ({
         name,
         version,
         sha256,
-        purl: debianUrl(name, version),
-        source: 'Debian package; some of its files',
+        purl: debianUrl(name, version, target),
+        source,
       }),
     )
     .sort((a, b) => (a.name < b.name ? -1 : 1))

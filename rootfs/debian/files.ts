@@ -1,7 +1,8 @@
 /** Takes Debian packages apart to the files wanted and exactly the shared libraries these ask for. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { type Task, task } from '../build/progress.ts'
+import { libraryFolderOf, type Target, targets } from '../build/target.ts'
 import type { Tree } from '../build/tree.ts'
 import { type TakenPackage, takeAhead, takePackage } from './archive.ts'
 import { readElf } from './elf.ts'
@@ -12,9 +13,6 @@ import { certificateBundle, certificatePackage, debianLinks, debianParts } from 
 export class DebianFilesError extends Error {
   override name = 'DebianFilesError'
 }
-
-const libraryFolder = '/usr/lib/x86_64-linux-gnu'
-const linker = '/lib64/ld-linux-x86-64.so.2'
 
 /** What was taken, and what differs from the lock. */
 export interface DebianFiles {
@@ -28,6 +26,7 @@ export async function addDebianFiles(
   tree: Tree,
   lock: ReadonlyMap<string, LockedPackage>,
   programs: readonly string[],
+  target: Target = targets.amd64,
 ): Promise<DebianFiles> {
   const taken = new Map<string, TakenPackage>()
   let fetching: Task | undefined
@@ -38,13 +37,13 @@ export async function addDebianFiles(
   const take = async (name: string) => {
     const there = taken.get(name)
     if (there) return there
-    const got = await takePackage(name, lock.get(name), (name) => shown().at(`${name}, ${taken.size} at hand`))
+    const got = await takePackage(name, lock.get(name), (name) => shown().at(`${name}, ${taken.size} at hand`), target)
     taken.set(name, got)
     return got
   }
-  await takeAhead(lock.values(), (what) => shown().at(what))
+  await takeAhead(lock.values(), (what) => shown().at(what), target)
   const binaries: string[] = [...programs]
-  for (const part of debianParts) {
+  for (const part of debianParts(target)) {
     const { folder } = await take(part.package)
     for (const pattern of part.files) {
       const found = filesIn(folder).filter(({ path }) => new Bun.Glob(pattern).match(path))
@@ -64,7 +63,7 @@ export async function addDebianFiles(
   }
   for (const [path, target] of Object.entries(debianLinks)) tree.link('links', path, target)
   tree.text(certificatePackage, certificateBundle, certificates((await take(certificatePackage)).folder))
-  await addLibraries(tree, binaries, taken, take, lock)
+  await addLibraries(tree, binaries, { taken, take, lock, target })
   fetching?.done(`${taken.size} packages`)
   const moved = [...taken.values()]
     .filter((each) => lock.get(each.name)?.sha256 !== each.sha256)
@@ -72,14 +71,18 @@ export async function addDebianFiles(
   return { packages: [...taken.values()], moved, unused: [...lock.keys()].filter((name) => !taken.has(name)) }
 }
 
-async function addLibraries(
-  tree: Tree,
-  programs: string[],
-  taken: Map<string, TakenPackage>,
-  take: (name: string) => Promise<TakenPackage>,
-  lock: ReadonlyMap<string, LockedPackage>,
-): Promise<void> {
+/** Packages so far, and how to get more. */
+interface PackageSource {
+  taken: Map<string, TakenPackage>
+  take: (name: string) => Promise<TakenPackage>
+  lock: ReadonlyMap<string, LockedPackage>
+  target: Target
+}
+
+async function addLibraries(tree: Tree, programs: string[], { taken, take, lock, target }: PackageSource): Promise<void> {
   await take('libc6')
+  const libraryFolder = libraryFolderOf(target)
+  const linker = basename(target.linker)
   const places = new Map<string, { package: string; source: string }>()
   const indexed = new Set<string>()
   const find = async (soname: string) => {
@@ -109,7 +112,7 @@ async function addLibraries(
     const bytes = readFileSync(source)
     const links = readElf(bytes)
     for (const soname of links?.needed ?? []) {
-      if (soname === basename(linker) || added.has(soname)) continue
+      if (soname === linker || added.has(soname)) continue
       added.add(soname)
       const found = await find(soname)
       tree.file(found.package, `${libraryFolder}/${soname}`, found.source, 0o755)
@@ -117,10 +120,11 @@ async function addLibraries(
     }
   }
   const c = taken.get('libc6')
-  const real = c && filesIn(c.folder).find(({ path }) => path === `${libraryFolder}/${basename(linker)}`)
+  const real = c && filesIn(c.folder).find(({ path }) => path === `${libraryFolder}/${linker}`)
   if (!real) throw new DebianFilesError('Debian package "libc6" has no dynamic linker')
   tree.file('libc6', real.path, real.source, 0o755)
-  tree.link('libc6', `/usr${linker}`, `../lib/x86_64-linux-gnu/${basename(linker)}`)
+  const linkerPath = `/usr${target.linker}`
+  tree.link('libc6', linkerPath, relative(dirname(linkerPath), real.path))
   for (const name of [...taken.keys()]) {
     const used = tree.entries().some((entry) => entry.part === name)
     if (!used) taken.delete(name)
@@ -146,13 +150,14 @@ function certificates(folder: string): string {
 }
 
 /** The libraries that a file of the tree needs directly, with the dynamic linker's two names. */
-export function librariesOf(tree: Tree, path: string): string[] {
+export function librariesOf(tree: Tree, path: string, target: Target = targets.amd64): string[] {
+  const [libraryFolder, linker] = [libraryFolderOf(target), basename(target.linker)]
   const source = tree.get(path)?.source
   const links = source ? readElf(readFileSync(source)) : undefined
   if (!links?.needed.length) return []
   return [
-    ...links.needed.filter((name) => name !== basename(linker)).map((name) => `${libraryFolder}/${name}`),
-    `/usr${linker}`,
-    `${libraryFolder}/${basename(linker)}`,
+    ...links.needed.filter((name) => name !== linker).map((name) => `${libraryFolder}/${name}`),
+    `/usr${target.linker}`,
+    `${libraryFolder}/${linker}`,
   ]
 }

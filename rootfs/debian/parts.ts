@@ -1,5 +1,7 @@
 /** Which files of which Debian packages go into the root file system. The libraries they need are found by themselves. */
 
+import { libraryFolderOf, type Target } from '../build/target.ts'
+
 /** Files taken from one package, by patterns of their paths with /bin, /sbin and /lib already under /usr. */
 export interface DebianPart {
   package: string
@@ -8,7 +10,7 @@ export interface DebianPart {
 }
 
 /** Everything taken from Debian but libraries and the CA certificates, which are joined into one file. */
-export const debianParts: readonly DebianPart[] = [
+export const debianParts = (target: Target): readonly DebianPart[] => [
   {
     package: 'nftables',
     why: 'packet filter rules of kube-proxy, flannel and the host',
@@ -19,9 +21,9 @@ export const debianParts: readonly DebianPart[] = [
     why: 'packet filter rules of kubelet, port mappings and CNI plugins, on nf_tables',
     files: [
       '/usr/sbin/xtables-nft-multi',
-      '/usr/lib/x86_64-linux-gnu/xtables/libxt_*.so',
-      '/usr/lib/x86_64-linux-gnu/xtables/libipt_*.so',
-      '/usr/lib/x86_64-linux-gnu/xtables/libip6t_*.so',
+      `${libraryFolderOf(target)}/xtables/libxt_*.so`,
+      `${libraryFolderOf(target)}/xtables/libipt_*.so`,
+      `${libraryFolderOf(target)}/xtables/libip6t_*.so`,
     ],
   },
   { package: 'netbase', why: 'names of protocols and services', files: ['/etc/protocols', '/etc/services'] },

@@ -1,11 +1,11 @@
 /** What the kernel is started with: hardening, and where its messages go. */
 import { extendCommandLine } from '../../src/oci/kernel-command-line.ts'
+import { type Target, targets } from '../build/target.ts'
 
 /** Parameters of every image, in their order. */
-const always: readonly string[] = [
+const always = ({ consoles }: Target): readonly string[] => [
   'talos.platform=metal',
-  'console=tty0',
-  'console=ttyS0',
+  ...consoles,
   'init_on_alloc=1',
   'slab_nomerge=',
   'pti=on',
@@ -21,4 +21,5 @@ const always: readonly string[] = [
 ]
 
 /** The command line, with parameters of the operator's own; `-name` or `-name=value` takes one away. Throws CommandLineError. */
-export const commandLine = (extra: readonly string[], platform = 'metal'): string => extendCommandLine(always, extra, platform)
+export const commandLine = (extra: readonly string[], platform = 'metal', target: Target = targets.amd64): string =>
+  extendCommandLine(always(target), extra, platform)

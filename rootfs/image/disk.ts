@@ -8,6 +8,7 @@ import { type Firmware, installPartitions } from '../../src/os/lifecycle/install
 import { type Release as SignedRelease, slotRelease } from '../../src/os/lifecycle/release/release.ts'
 import { Grub } from '../../src/os/lifecycle/slots/grub.ts'
 import { grubBlocks } from '../../src/os/lifecycle/slots/grub-core.ts'
+import { loaderFilesOf } from '../../src/os/lifecycle/slots/loader-renewal.ts'
 import type { BootLoader } from '../../src/os/lifecycle/slots/slot.ts'
 import { SystemdBoot } from '../../src/os/lifecycle/slots/systemd-boot.ts'
 import { formatFat } from '../../src/wire/fat/format.ts'
@@ -52,14 +53,16 @@ export async function writeDisk(
       await formatFat(partition, { label, serial, hidden: offset / sectorSize })
       if (firmware === 'bios' && label === 'EFI') continue
       const volume = await FatVolume.open(partition)
-      const loader: BootLoader = firmware === 'bios' ? new Grub(volume) : new SystemdBoot(volume)
+      const loader: BootLoader =
+        firmware === 'bios' ? new Grub(volume) : new SystemdBoot(volume, undefined, loaderFilesOf(release.target.arch).loader)
       await loader.prepare()
       await loader.write('a', await slotRelease(signed))
       await loader.keep('a')
       await loader.arm?.(signed.open, signed.size)
     }
     const home = partitions.find(({ label }) => label === 'BIOS')
-    if (home) for (const { offset, bytes } of grubBlocks(release.grub.boot, release.grub.core, home)) await disk.write(offset, bytes)
+    if (home && release.grub)
+      for (const { offset, bytes } of grubBlocks(release.grub.boot, release.grub.core, home)) await disk.write(offset, bytes)
   } finally {
     await file.close()
   }

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { grubWords } from '../../src/oci/kernel-command-line.ts'
 import { run } from '../build/run.ts'
+import { type Target, targets } from '../build/target.ts'
 
 const common = [
   'biosdisk',
@@ -23,7 +24,9 @@ const forDisks = [...common, 'fat', 'search', 'search_label', 'loadenv']
 const forMedia = [...common, 'iso9660', 'search', 'search_fs_file']
 
 /** The folder of the assets on every medium, which is how GRUB knows its own. */
-export const assetsFolder = 'usr/install/amd64'
+export const assetsFolderOf = ({ arch }: Target): string => `usr/install/${arch}`
+
+const assetsFolder = assetsFolderOf(targets.amd64)
 
 /** Both serial line and screen show the menu, whichever there is. */
 const terminals = `serial --unit=0 --speed=115200

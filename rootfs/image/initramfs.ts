@@ -9,6 +9,7 @@ import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/
 import { moduleName, moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { cached, hashOf } from '../build/cache.ts'
 import { present } from '../build/present.ts'
+import type { Arch } from '../build/target.ts'
 import type { Kernel } from './kernel.ts'
 import { early, KernelError, mayHoldRoot } from './modules.ts'
 import { rootName, type Verity, verityLine } from './verity.ts'
@@ -16,6 +17,7 @@ import { rootName, type Verity, verityLine } from './verity.ts'
 /** What an initramfs is made of. */
 export interface InitramfsParts {
   kernel: Kernel
+  arch: Arch
   stage0: string
   verity: Verity
   /** As base64 in a line. */
@@ -51,14 +53,19 @@ function archive(entries: readonly Entry[]): Buffer {
 const aliased = /^(acpi|mmc|nvme|pci|platform|scsi|sdio|usb|virtio|vmbus|xen):/
 
 /** The list stage 0 reads: a module a line, `!` when always loaded, numbers of lines it needs, `=pattern` of devices. */
-export function moduleList(order: readonly string[], dependencies: ReadonlyMap<string, readonly string[]>, aliases: string): string {
+export function moduleList(
+  order: readonly string[],
+  dependencies: ReadonlyMap<string, readonly string[]>,
+  aliases: string,
+  arch: Arch = 'amd64',
+): string {
   const patterns = new Map<string, string[]>()
   for (const line of aliases.split('\n')) {
     const [, pattern = '', name = ''] = line.match(/^alias (\S+) (\S+)$/) ?? []
     if (aliased.test(pattern)) patterns.set(name, [...(patterns.get(name) ?? []), pattern])
   }
   const numbers = new Map(order.map((path, at) => [path, at]))
-  const always = new Set(early.map((name) => name.replaceAll('-', '_')))
+  const always = new Set(early(arch).map((name) => name.replaceAll('-', '_')))
   return order
     .map((path) => {
       const name = moduleName(path)
@@ -73,12 +80,12 @@ export function moduleList(order: readonly string[], dependencies: ReadonlyMap<s
 const limits = { list: (1 << 20) - 1, modules: 512 }
 
 /** The archives, one behind the other. Equal parts give equal bytes. */
-export async function makeInitramfs({ kernel, stage0, verity, publicKey }: InitramfsParts): Promise<Buffer> {
+export async function makeInitramfs({ kernel, arch, stage0, verity, publicKey }: InitramfsParts): Promise<Buffer> {
   const tree = join(kernel.modules, kernel.release)
   const table = (name: string) => readFileSync(join(tree, name), 'utf8')
   const dependencies = parseModulesDep(table('modules.dep'))
-  const order = moduleOrder(dependencies, [...early, ...kernel.paths.filter(mayHoldRoot).map(moduleName)])
-  const list = moduleList(order, dependencies, table('modules.alias'))
+  const order = moduleOrder(dependencies, [...early(arch), ...kernel.paths.filter(mayHoldRoot).map(moduleName)])
+  const list = moduleList(order, dependencies, table('modules.alias'), arch)
   if (order.length > limits.modules || Buffer.byteLength(list) >= limits.list)
     throw new KernelError(`stage 0 has room for ${limits.modules} modules and ${limits.list} bytes of their list, this kernel needs more`)
   const bulk = archive([

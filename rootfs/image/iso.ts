@@ -22,10 +22,8 @@ export interface IsoFile {
 export interface IsoParts {
   label: string
   files: readonly IsoFile[]
-  /** GRUB for CDs (`i386-pc-eltorito`). */
-  grub: Uint8Array
-  /** GRUB's first sector for sticks (`boot_hybrid.img`). */
-  grubSector: Uint8Array
+  /** GRUB for BIOS, on CDs (`i386-pc-eltorito`) and as the first sector of sticks (`boot_hybrid.img`); without it only UEFI starts the image. */
+  grub?: { medium: Uint8Array; hybrid: Uint8Array } | undefined
   /** The EFI system partition; a multiple of 2 KiB. */
   efi: { file: string; size: number }
   /** Of the disk, when the image is on one. */
@@ -201,8 +199,8 @@ export function makeIso(parts: IsoParts): Segment[] {
     folder.start = next
     next += sectors(folder.size)
   }
-  const grub = next
-  next += sectors(parts.grub.length)
+  const grub = parts.grub && next
+  next += sectors(parts.grub?.medium.length ?? 0)
   const own: Buffer[] = []
   const starts = new Map<string, number>()
   for (const { path, content, room = 0 } of parts.files) {
@@ -219,7 +217,7 @@ export function makeIso(parts: IsoParts): Segment[] {
       content instanceof Uint8Array ? present(starts.get(path), `start of "${path}"`) : efi + content.offset / sector
   }
   const area = Buffer.alloc(systemArea * sector)
-  masterBootRecord(parts, grub, efi).copy(area)
+  masterBootRecord({ ...parts, grubSector: parts.grub?.hybrid }, grub, efi).copy(area)
   const catalog = Buffer.alloc(4)
   catalog.writeUInt32LE(systemArea + 3)
   const table = (isBig: boolean) => {
@@ -235,7 +233,7 @@ export function makeIso(parts: IsoParts): Segment[] {
     table(false),
     table(true),
     ...folders.map((folder) => packed(recordsOf(folder))),
-    placedGrub(parts.grub, grub),
+    ...(parts.grub && grub !== undefined ? [placedGrub(parts.grub.medium, grub)] : []),
     ...own,
   ])
   if (head.length !== efi * sector) throw new IsoError('the parts do not lie where they were planned')

@@ -1,5 +1,6 @@
 /** The kernel modules of an image, those that stage 0 needs, and those that are loaded before module loading is locked. */
 import { moduleName } from '../../src/wire/modules-dep.ts'
+import type { Arch } from '../build/target.ts'
 
 /** The kernel package lacks something an image needs. */
 export class KernelError extends Error {
@@ -132,6 +133,11 @@ export const required: readonly string[] = [
   ...['nls_cp437', 'nls_ascii', 'nls_utf8', 'kvm_intel', 'kvm_amd', 'vfio-pci', 'zram', 'sch_fq_codel', 'sch_ingress', 'cls_bpf', 'sctp'],
 ]
 
+/** Of these, what Debian's kernel for arm64 does not have: drivers of x86 boards, and TCG_TIS and VMD, which it leaves out. */
+const absentOnArm: ReadonlySet<string> = new Set([
+  ...['vmw_pvscsi', 'vmd', 'arcmsr', 'uhci-hcd', 'tpm_tis', 'iTCO_wdt', 'sp5100_tco', 'hpwdt', 'kvm_intel', 'kvm_amd'],
+])
+
 /** Folders of drivers that may lie between stage 0 and the medium that holds the root. */
 const onTheWay =
   /^kernel\/drivers\/(ata|cdrom|hv|message\/fusion|mmc|nvme\/host|pci\/controller|scsi|usb\/core|usb\/host|usb\/storage|virtio)\/|^kernel\/drivers\/block\/(virtio_blk|xen-blkfront)\.ko/
@@ -140,9 +146,12 @@ const onTheWay =
 const notOnTheWay =
   /\/(fcoe|libfc|bnx2fc|bnx2i|cxgbi|qedf|qedi|qla4xxx|be2iscsi|bfa|csiostor|fnic|snic|elx|iscsi|libiscsi|libiscsi_tcp|iscsi_tcp|st|ch|osst|ses|sg|scsi_debug|virtio_balloon|virtio_input|virtio_mem|hv_balloon|hv_utils|mspro_block|nvme-tcp|nvme-rdma|nvme-fc|aic94xx|aic7xxx|pata_legacy|wd719x|esas2r|am53c974|esp_scsi|a100u2w|atp870u|dc395x|dmx3191d|g_NCR5380|imm|ppa|nsp32|sym53c8xx_2|qlogicfas408|advansys|aha\w*|fdomain\w*|initio|stex|ips|gdth|BusLogic)(\.ko|\/)/
 
+/** The hash of dm-verity in the instructions of a processor; stage 0 goes on where it lacks them. */
+const hashes: Readonly<Record<Arch, readonly string[]>> = { amd64: ['sha256-ssse3'], arm64: ['sha256-arm64', 'sha2-ce'] }
+
 /** What stage 0 loads on every machine. */
-export const early: readonly string[] = [
-  'sha256-ssse3',
+export const early = (arch: Arch = 'amd64'): readonly string[] => [
+  ...hashes[arch],
   'loop',
   'squashfs',
   'dm-verity',
@@ -163,6 +172,7 @@ export const beforeLock: readonly string[] = [
   ...['usb-storage', 'uas', 'sd_mod', 'sr_mod', 'nvme', 'nvme-tcp', 'iscsi_tcp', 'nbd', 'loop', 'dm-mod', 'dm-crypt', 'dm-verity'],
   // Ciphers of encrypted volumes; dm-crypt does not depend on them.
   ...['xts', 'aesni-intel', 'adiantum', 'nhpoly1305', 'nhpoly1305-sse2', 'nhpoly1305-avx2', 'chacha-x86_64', 'chacha_generic'],
+  ...['aes-ce-blk', 'aes-neon-bs', 'aes-neon-blk', 'nhpoly1305-neon', 'chacha-neon'],
   ...['dm-thin-pool', 'dm-snapshot', 'dm-mirror', 'dm-raid', 'dm-multipath', 'raid0', 'raid1', 'raid10', 'raid456'],
   ...['xfs', 'ext4', 'vfat', 'isofs', 'udf', 'squashfs', 'overlay', 'fuse', 'nfs', 'nfsv4', 'cifs', 'nls_cp437', 'nls_ascii', 'nls_utf8'],
   // Keyboards and network adapters that are plugged in.
@@ -229,7 +239,7 @@ export function dependsOf(module: Buffer): string[] {
  * Paths that remain: what depends on a module that goes, goes too. Throws KernelError when a required one would, unless it is
  * among the names of what the kernel has built in.
  */
-export function keptModules(modules: ReadonlyMap<string, readonly string[]>, builtin: ReadonlySet<string>): string[] {
+export function keptModules(modules: ReadonlyMap<string, readonly string[]>, builtin: ReadonlySet<string>, arch: Arch = 'amd64'): string[] {
   const kept = new Map(
     [...modules.keys()].filter((path) => !pruned.some((folder) => path.startsWith(`${folder}/`))).map((path) => [moduleName(path), path]),
   )
@@ -241,7 +251,8 @@ export function keptModules(modules: ReadonlyMap<string, readonly string[]>, bui
         lost = true
       }
   }
-  const absent = required.filter((name) => !kept.has(name.replaceAll('-', '_')) && !builtin.has(name.replaceAll('-', '_')))
+  const needed = arch === 'arm64' ? required.filter((name) => !absentOnArm.has(name)) : required
+  const absent = needed.filter((name) => !kept.has(name.replaceAll('-', '_')) && !builtin.has(name.replaceAll('-', '_')))
   if (absent.length) throw new KernelError(`the kernel has no module ${absent.join(', ')}`)
   return [...kept.values()].sort()
 }

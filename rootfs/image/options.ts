@@ -8,6 +8,7 @@ import { messageOf } from '../../src/wire/error-message.ts'
 import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
+import { type Target, targetOf } from '../build/target.ts'
 import { profileArguments } from './profile.ts'
 
 /** The help, with every flag. */
@@ -26,7 +27,8 @@ export const help = `Makes everything a machine starts from, in dist/:
 usage: ./mkimage.sh [flags]
 
   --profile FILE             a profile of the imager in YAML, "-" for standard input: what to make and of what
-  --arch amd64               the only architecture so far
+  --arch amd64|arm64         the processor of the machines (amd64); arm64 is cross-built, starts by UEFI only, and has its name in
+                             every file name, as in ichor-vmlinuz-arm64
   --output FOLDER            where the files go (dist/)
   --kubernetes VERSION       the release of Kubernetes inside: ${kubernetesReleases
     .map(({ version }) => `v${version}`)
@@ -67,6 +69,7 @@ export interface MetaValue {
 
 /** What to build. */
 export interface ImageOptions {
+  target: Target
   output: string
   kubernetes: KubernetesRelease
   platform: string
@@ -181,14 +184,14 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   }
   if (values.help) return undefined
   const { arch, platform, unlocked, lock: relock } = values
-  if (arch === 'arm64') throw new UsageError('--arch arm64: images are made for amd64 only so far')
-  if (arch !== 'amd64') throw new UsageError(`--arch "${arch}": must be amd64`)
+  const target = targetOf(arch)
   if (!/^[a-z][a-z0-9-]*$/i.test(platform)) throw new UsageError(`--platform "${platform}": must be a name like "metal"`)
   const enroll = values['sd-boot-enroll-keys']
   if (enroll !== 'if-safe' && enroll !== 'force' && enroll !== 'off')
     throw new UsageError(`--sd-boot-enroll-keys "${enroll}": must be if-safe, force or off`)
   const diskFirmware = values['disk-firmware']
   if (diskFirmware !== 'uefi' && diskFirmware !== 'bios') throw new UsageError(`--disk-firmware "${diskFirmware}": must be uefi or bios`)
+  if (diskFirmware === 'bios' && arch !== 'amd64') throw new UsageError(`--disk-firmware bios: no ${arch} machine has a BIOS`)
   const kubernetes = kubernetesRelease(values.kubernetes)
   const chosen = (['locked', 'unlocked', 'lock'] as const).filter((flag) => values[flag])
   if (chosen.length > 1) throw new UsageError(`${chosen.map((flag) => `--${flag}`).join(' and ')} exclude each other`)
@@ -202,7 +205,10 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   }
   const [key, certificate] = [path('secure-boot-key'), path('secure-boot-cert')]
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
+  const formats = values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))
+  if (formats.includes('ova') && arch !== 'amd64') throw new UsageError(`--disk-formats ova: the OVA is described for amd64 only`)
   return {
+    target,
     output: resolve(values.output),
     kubernetes,
     platform,
@@ -216,7 +222,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     pcrKey: path('pcr-key'),
     enroll,
     diskFirmware,
-    diskFormats: new Set(values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))),
+    diskFormats: new Set(formats),
     only: new Set(values.only === undefined ? products : values.only.split(',').map((name) => oneOf(products, '--only', name))),
     fast: values.fast,
     locked: !unlocked && !relock,

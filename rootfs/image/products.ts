@@ -3,11 +3,12 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { layerSegments } from '../../src/oci/layer.ts'
+import { loaderFilesOf } from '../../src/os/lifecycle/slots/loader-renewal.ts'
 import { plainLayer, writeImageArchive } from '../../src/programs/talosctl/archive/image-archive.ts'
 import { writeSegments } from '../../src/programs/talosctl/archive/write-segments.ts'
 import { present } from '../build/present.ts'
 import { makeEfiPartition } from './efi-partition.ts'
-import { assetsFolder, mediumMenu } from './grub.ts'
+import { assetsFolderOf, mediumMenu } from './grub.ts'
 import { rootArchive } from './initramfs.ts'
 import { makeIso } from './iso.ts'
 import { fileOf, type Release, sizeOf, version } from './release.ts'
@@ -35,13 +36,19 @@ export const loaderSettings = ({ how }: Enrollment, timeout: number): string =>
 /** Bytes for the menu of GRUB with two command lines as long as the kernel takes them: an image factory adds parameters in place. */
 const menuRoom = 6144
 
+/** What GRUB looks for on its medium. */
+const menuFiles = ({ commandLine, marker, verity }: Release) => [
+  { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, commandLine, marker)), room: menuRoom },
+  { path: `boot/grub/${marker}`, content: Buffer.from(`${verity.rootHash}\n`) },
+]
+
 /** The ISO. */
 export async function writeIso(path: string, release: Release, enrollment: Enrollment): Promise<void> {
   const serial = serialOf(release)
   const efi = `${path}.efi`
   const uki = fileOf(release, 'vmlinuz.efi')
   const onEfi = {
-    loader: 'EFI/BOOT/BOOTX64.EFI',
+    loader: loaderFilesOf(release.target.arch).loader.slice(1),
     uki: `EFI/Linux/ichor-${version}.efi`,
     root: `ichor/${rootName(release.verity)}`,
   }
@@ -71,12 +78,13 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
     }
     const files = [
       { path: `ichor/${rootName(release.verity)}`, content: root },
-      { path: 'boot/grub/grub.cfg', content: Buffer.from(mediumMenu(version, release.commandLine, release.marker)), room: menuRoom },
-      { path: `boot/grub/${release.marker}`, content: Buffer.from(`${release.verity.rootHash}\n`) },
-      ...release.names.map((name) => ({ path: `${assetsFolder}/${name}`, content: shared.get(name) ?? fileOf(release, name) })),
+      ...(release.grub ? menuFiles(release) : []),
+      ...release.names.map((name) => ({
+        path: `${assetsFolderOf(release.target)}/${name}`,
+        content: shared.get(name) ?? fileOf(release, name),
+      })),
     ]
-    const { medium, hybrid } = release.grub
-    await writeSegments(path, makeIso({ label, files, grub: medium, grubSector: hybrid, efi: { file: efi, size }, serial }))
+    await writeSegments(path, makeIso({ label, files, grub: release.grub, efi: { file: efi, size }, serial }))
   } finally {
     rmSync(efi, { force: true })
   }
@@ -95,7 +103,8 @@ export async function writeNetworkInitramfs(path: string, release: Release): Pro
 
 /** The installer: an OCI image as one archive, its layer uncompressed. */
 export async function writeInstaller(path: string, release: Release): Promise<void> {
-  const folders = ['usr', 'usr/install', assetsFolder, `${assetsFolder}/grub`]
+  const assetsFolder = assetsFolderOf(release.target)
+  const folders = ['usr', 'usr/install', assetsFolder, ...(release.grub ? [`${assetsFolder}/grub`] : [])]
   const layer = layerSegments([
     ...folders.map((each) => ({ path: each, type: 'dir' as const, mode: 0o755 })),
     ...release.names.map((name) => ({
@@ -107,7 +116,7 @@ export async function writeInstaller(path: string, release: Release): Promise<vo
     })),
   ])
   const annotations = { 'org.opencontainers.image.version': version }
-  await writeImageArchive(path, { arch: 'amd64', layers: [await plainLayer(layer)], config: { config: {} }, annotations })
+  await writeImageArchive(path, { arch: release.target.arch, layers: [await plainLayer(layer)], config: { config: {} }, annotations })
 }
 
 /** For checks of what was written. */

@@ -1,4 +1,4 @@
-/** What every product of an image shares: the signed release, file by file, as it lies in `/usr/install/amd64/`. */
+/** What every product of an image shares: the signed release, file by file, as it lies in `/usr/install/<arch>/`. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -8,6 +8,7 @@ import { publicLine, signatureLine } from '../../src/programs/factory/image-key.
 import { encryptionProviders } from '../../src/wire/luks2/metadata.ts'
 import { policyKeyFingerprint, policyKeyWord } from '../../src/wire/tpm2/pcr-signatures.ts'
 import { hashFile } from '../build/cache.ts'
+import type { Target } from '../build/target.ts'
 import type { Grub } from './grub.ts'
 import { makeGrub } from './grub.ts'
 import { makeInitramfs } from './initramfs.ts'
@@ -21,6 +22,7 @@ export const version = `v${packageJson.version}`
 
 /** What a release is made of. */
 export interface ReleaseParts {
+  target: Target
   starters: Starters
   stage0: string
   /** The packed root, without its tree of hashes; it is moved into the folder. */
@@ -40,7 +42,9 @@ export interface Release {
   /** Names of its files, the manifest first. */
   names: string[]
   verity: Verity
-  grub: Grub
+  target: Target
+  /** Absent where no machine has a BIOS. */
+  grub?: Grub | undefined
   commandLine: string
   /** Name of a file that only media of this release have. */
   marker: string
@@ -48,7 +52,7 @@ export interface Release {
 
 /** Makes the files of a release in a folder. */
 export async function makeRelease(folder: string, parts: ReleaseParts, at: (what: string) => void): Promise<Release> {
-  const { starters, stage0, root, commandLine, kubernetes, key, secureBoot, pcrKey } = parts
+  const { target, starters, stage0, root, commandLine, kubernetes, key, secureBoot, pcrKey } = parts
   const put = (name: string, content: Uint8Array | string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), content)
@@ -58,32 +62,34 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
   renameSync(root, join(folder, 'root.sqsh'))
   const verity = await appendVerity(join(folder, 'root.sqsh'))
   at('packing the initramfs')
-  const initramfs = await makeInitramfs({ kernel: starters.kernel, stage0, verity, publicKey: publicLine(key) })
+  const initramfs = await makeInitramfs({ kernel: starters.kernel, arch: target.arch, stage0, verity, publicKey: publicLine(key) })
   const kernel = readFileSync(starters.kernel.image)
-  const stub = readFileSync(join(starters.systemd, 'linuxx64.efi.stub'))
-  const loader = readFileSync(join(starters.systemd, 'systemd-bootx64.efi'))
+  const stub = readFileSync(starters.systemd.stub)
+  const loader = readFileSync(starters.systemd.loader)
   const uki = makeUki({ stub, osRelease: osRelease(), commandLine, initramfs, kernel, pcrKey })
   const sign = async (program: Buffer) => (secureBoot ? signProgram(program, secureBoot, folder) : program)
   at('putting boot loaders together')
   const marker = `${verity.rootHash.slice(0, 16)}.id`
-  const grub = await makeGrub(starters.grub, folder, marker)
+  const grub = starters.grub === undefined ? undefined : await makeGrub(starters.grub, folder, marker)
   put('vmlinuz', kernel)
   put('initramfs.xz', initramfs)
   put('cmdline', `${commandLine}\n`)
   put('vmlinuz.efi', await sign(uki))
   put('systemd-boot.efi', await sign(loader))
   put('systemd-stub.efi', stub)
-  put('grub/boot.img', grub.boot)
-  put('grub/core.img', grub.core)
+  if (grub) {
+    put('grub/boot.img', grub.boot)
+    put('grub/core.img', grub.core)
+  }
   const names = [
-    ...['cmdline', 'grub/boot.img', 'grub/core.img', 'initramfs.xz', 'root.sqsh', 'systemd-boot.efi', 'systemd-stub.efi', 'vmlinuz'],
-    'vmlinuz.efi',
+    ...['cmdline', ...(grub ? ['grub/boot.img', 'grub/core.img'] : []), 'initramfs.xz', 'root.sqsh', 'systemd-boot.efi'],
+    ...['systemd-stub.efi', 'vmlinuz', 'vmlinuz.efi'],
   ]
   at('signing')
   const files = await Promise.all(names.map(async (name) => ({ name, ...(await hashFile(join(folder, name))) })))
   const manifest = formatManifest({
     version,
-    arch: 'amd64',
+    arch: target.arch,
     kubernetes: `v${kubernetes}`,
     kernel: starters.kernel.release,
     rootHash: verity.rootHash,
@@ -92,7 +98,7 @@ export async function makeRelease(folder: string, parts: ReleaseParts, at: (what
   })
   put('manifest', manifest)
   put('manifest.sig', signatureLine(Buffer.from(manifest), key))
-  return { folder, names: ['manifest', 'manifest.sig', ...names], verity, grub, commandLine, marker }
+  return { folder, names: ['manifest', 'manifest.sig', ...names], target, verity, grub, commandLine, marker }
 }
 
 /** Who the kernel image is, for boot menus (os-release(5)). */

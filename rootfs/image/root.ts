@@ -7,6 +7,7 @@ import { fastest, pack, smallest } from '../build/pack.ts'
 import { withParts } from '../build/rootfs.ts'
 import { debianPartsOf } from '../build/sbom-parts.ts'
 import { type SizeRow, sizeRows } from '../build/size-table.ts'
+import type { Target } from '../build/target.ts'
 import type { Tree } from '../build/tree.ts'
 import { verifyTree } from '../build/verify.ts'
 import { xz, zstd } from '../squashfs/compressor.ts'
@@ -23,6 +24,7 @@ const embeddedPath = '/usr/local/etc/talos/config.yaml'
 /** Choices of a root file system. */
 export interface RootOptions {
   kubernetes: KubernetesRelease
+  target: Target
   /** Packed quickly and less tightly. */
   fast: boolean
   relock: boolean
@@ -47,12 +49,18 @@ export interface MachineRoot {
 export async function makeRoot(
   path: string,
   { kernel, packages }: Starters,
-  { kubernetes, fast, relock, locked, firmware, extensions: images = [], embedConfig }: RootOptions,
+  { kubernetes, target, fast, relock, locked, firmware, extensions: images = [], embedConfig }: RootOptions,
 ): Promise<MachineRoot> {
-  const { extensions, remove } = await unpackExtensions(images, 'amd64')
+  const { extensions, remove } = await unpackExtensions(images, target.arch)
   try {
-    return await withParts({ kubernetes }, async ({ program, programs }) => {
-      const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked, also: debianPartsOf(packages) })
+    return await withParts({ kubernetes, target }, async ({ program, programs }) => {
+      const { tree, sbom } = await assemble(program, programs, {
+        kubernetes,
+        target,
+        relock,
+        locked,
+        also: debianPartsOf(packages, target),
+      })
       addFolder(tree, 'modules', join(kernel.modules, kernel.release), `/usr/lib/modules/${kernel.release}`)
       if (firmware) addFolder(tree, 'firmware', firmware, '/usr/lib/firmware')
       tree.text(
@@ -66,7 +74,7 @@ export async function makeRoot(
       await addExtensions(tree, extensions, kernel)
       verifyTree(tree)
       const { blockSize } = fast ? fastest : smallest
-      const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize), blockSize)
+      const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize, target), blockSize)
       return { path, sbom, rows: sizeRows(tree, stored) }
     })
   } finally {

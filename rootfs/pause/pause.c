@@ -2,9 +2,22 @@
  * pause: the first process of every pod. It holds the pod's namespaces, sleeps, reaps orphans and exits on SIGINT or
  * SIGTERM. It links no C library, so it is a few hundred bytes and can do nothing else.
  */
-#include <asm/unistd_64.h>
+#include <asm/unistd.h>
 #include <linux/signal.h>
 
+#ifdef __aarch64__
+static long call(long number, long a, long b, long c, long d)
+{
+	register long which __asm__("x8") = number;
+	register long first __asm__("x0") = a;
+	register long second __asm__("x1") = b;
+	register long third __asm__("x2") = c;
+	register long fourth __asm__("x3") = d;
+
+	__asm__ volatile("svc #0" : "+r"(first) : "r"(which), "r"(second), "r"(third), "r"(fourth) : "memory");
+	return first;
+}
+#else
 static long call(long number, long a, long b, long c, long d)
 {
 	long result;
@@ -13,6 +26,7 @@ static long call(long number, long a, long b, long c, long d)
 	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
 	return result;
 }
+#endif
 
 __attribute__((noreturn)) void _start(void)
 {

@@ -1,5 +1,6 @@
 /** The ways of compressing that SquashFS and we both know. */
 import { run } from '../build/run.ts'
+import { type Target, targets } from '../build/target.ts'
 
 /** Compresses blocks; equal blocks give equal bytes. */
 export interface Compressor {
@@ -22,8 +23,11 @@ export function zstd(level: number): Compressor {
   }
 }
 
-/** XZ with the filter for x86 code: a sixth smaller, and about ten times slower to read. */
-export async function xz(blockSize: number): Promise<Compressor> {
+/**
+ * XZ: a sixth smaller, and about ten times slower to read. Code for amd64 passes a filter first; the kernel has none for arm64 before
+ * 6.11 (lib/xz/Kconfig).
+ */
+export async function xz(blockSize: number, target: Target = targets.amd64): Promise<Compressor> {
   const version = (await run(['xz', '--version'])).match(/liblzma (\S+)/)?.[1] ?? 'unknown'
   // The kernel sets aside a dictionary of one block, and one of 8 KiB for metadata (squashfs/xz_wrapper.c).
   const command = (dictionary: number) => [
@@ -31,13 +35,13 @@ export async function xz(blockSize: number): Promise<Compressor> {
     '--format=xz',
     '--check=crc32',
     '-T1',
-    '--x86',
+    ...target.xz,
     `--lzma2=preset=6e,lc=4,dict=${dictionary}`,
     '-c',
   ]
   return {
     id: 4,
-    name: `xz-x86-6e-lc4-${blockSize}-${version}`,
+    name: `xz${target.xz.map((filter) => filter.slice(1)).join('')}-6e-lc4-${blockSize}-${version}`,
     async press(content) {
       const child = Bun.spawn(command(blockSize), { stdin: content, stdout: 'pipe', stderr: 'inherit' })
       const bytes = new Uint8Array(await new Response(child.stdout).arrayBuffer())

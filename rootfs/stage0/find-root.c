@@ -175,7 +175,7 @@ void find_root(const struct root *root, struct text *source)
 	make_folder("/medium", 0755);
 	load_needed_modules();
 	if (try_image(root->name, "the initramfs")) {
-		call(__NR_unlink, (long)root->name, 0, 0, 0, 0); /* its bytes stay as long as the mount */
+		CALL_UNLINK(root->name); /* its bytes stay as long as the mount */
 		add(source, "initramfs");
 		return;
 	}

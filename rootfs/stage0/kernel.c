@@ -6,6 +6,23 @@
 
 const char damaged[] = "the image is damaged or incomplete: write the medium again, or download the image again";
 
+#ifdef __aarch64__
+long call(long number, long a, long b, long c, long d, long e)
+{
+	register long which __asm__("x8") = number;
+	register long first __asm__("x0") = a;
+	register long second __asm__("x1") = b;
+	register long third __asm__("x2") = c;
+	register long fourth __asm__("x3") = d;
+	register long fifth __asm__("x4") = e;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(first)
+			 : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth)
+			 : "memory");
+	return first;
+}
+#else
 long call(long number, long a, long b, long c, long d, long e)
 {
 	long result;
@@ -18,6 +35,7 @@ long call(long number, long a, long b, long c, long d, long e)
 			 : "rcx", "r11", "memory");
 	return result;
 }
+#endif
 
 /* The compiler calls these two by itself, too. */
 void *memset(void *to, int value, word size)
@@ -41,7 +59,7 @@ void *memcpy(void *to, const void *from, word size)
 
 long open_file(const char *path, int flags)
 {
-	return call(__NR_open, (long)path, flags, 0600, 0, 0);
+	return CALL_OPEN(path, flags, 0600);
 }
 
 void close_file(long fd)
@@ -52,7 +70,7 @@ void close_file(long fd)
 
 long make_folder(const char *path, int mode)
 {
-	return call(__NR_mkdir, (long)path, mode, 0, 0, 0);
+	return CALL_MKDIR(path, mode);
 }
 
 long mount_on(const char *source, const char *target, const char *type, word flags, const char *data)
@@ -152,7 +170,7 @@ long read_text(const char *path, char *into, word size)
 
 void write_text(const char *path, const char *text)
 {
-	long fd = call(__NR_open, (long)path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444, 0, 0);
+	long fd = CALL_OPEN(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
 	word size = length_of(text);
 	long result = fd < 0 ? fd : call(__NR_write, fd, (long)text, size, 0, 0);
 

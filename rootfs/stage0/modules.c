@@ -177,7 +177,7 @@ static long forget(const char *folder, const char *name)
 	add(&path, folder);
 	add(&path, "/");
 	add(&path, name);
-	call(__NR_unlink, (long)path.at, 0, 0, 0, 0);
+	CALL_UNLINK(path.at);
 	return 0;
 }
 
@@ -185,5 +185,5 @@ static long forget(const char *folder, const char *name)
 void forget_modules(void)
 {
 	each_entry("/modules", forget);
-	call(__NR_rmdir, (long)"/modules", 0, 0, 0, 0);
+	CALL_RMDIR("/modules");
 }

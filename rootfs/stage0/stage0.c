@@ -27,7 +27,7 @@ static void open_console(void)
 	if (fd < 0)
 		return;
 	for (int n = 0; n < 3; n++)
-		call(__NR_dup2, fd, n, 0, 0, 0);
+		CALL_DUP2(fd, n);
 	if (fd > 2)
 		close_file(fd);
 }
@@ -127,7 +127,7 @@ __attribute__((noreturn, used)) static void start(void)
 	move("/dev", "/root/dev");
 	move("/proc", "/root/proc");
 	move("/sys", "/root/sys");
-	call(__NR_unlink, (long)"/init", 0, 0, 0, 0);
+	CALL_UNLINK("/init");
 	call(__NR_chdir, (long)"/root", 0, 0, 0, 0);
 	move(".", "/");
 	result = call(__NR_chroot, (long)".", 0, 0, 0, 0);
@@ -136,5 +136,9 @@ __attribute__((noreturn, used)) static void start(void)
 	stop("cannot start", arguments[0], result, damaged);
 }
 
+#ifdef __aarch64__
+__asm__(".globl _start\n_start:\n\tb start\n");
+#else
 /* The kernel leaves the stack aligned to 16 bytes, and a function expects a return address there. */
 __asm__(".globl _start\n_start:\n\tcall start\n");
+#endif

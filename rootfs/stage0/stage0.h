@@ -2,7 +2,7 @@
 #ifndef STAGE0_H
 #define STAGE0_H
 
-#include <asm/unistd_64.h>
+#include <asm/unistd.h>
 #include <linux/fcntl.h>
 
 typedef unsigned long word;
@@ -30,6 +30,23 @@ struct root {
 void *memset(void *to, int value, word size);
 void *memcpy(void *to, const void *from, word size);
 long call(long number, long a, long b, long c, long d, long e);
+
+/* Calls that arm64 has only with the descriptor of a folder (include/uapi/asm-generic/unistd.h). */
+#ifdef __aarch64__
+#define AT_REMOVEDIR 0x200
+#define CALL_OPEN(path, flags, mode) call(__NR_openat, AT_FDCWD, (long)(path), flags, mode, 0)
+#define CALL_MKDIR(path, mode) call(__NR_mkdirat, AT_FDCWD, (long)(path), mode, 0, 0)
+#define CALL_UNLINK(path) call(__NR_unlinkat, AT_FDCWD, (long)(path), 0, 0, 0)
+#define CALL_RMDIR(path) call(__NR_unlinkat, AT_FDCWD, (long)(path), AT_REMOVEDIR, 0, 0)
+#define CALL_DUP2(from, to) ((from) == (to) ? (to) : call(__NR_dup3, from, to, 0, 0, 0))
+#else
+#define CALL_OPEN(path, flags, mode) call(__NR_open, (long)(path), flags, mode, 0, 0)
+#define CALL_MKDIR(path, mode) call(__NR_mkdir, (long)(path), mode, 0, 0, 0)
+#define CALL_UNLINK(path) call(__NR_unlink, (long)(path), 0, 0, 0, 0)
+#define CALL_RMDIR(path) call(__NR_rmdir, (long)(path), 0, 0, 0, 0)
+#define CALL_DUP2(from, to) call(__NR_dup2, from, to, 0, 0, 0)
+#endif
+
 long open_file(const char *path, int flags);
 void close_file(long fd);
 long make_folder(const char *path, int mode);

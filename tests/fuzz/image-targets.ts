@@ -9,7 +9,7 @@ import { program } from '../rootfs/program.ts'
 import { bytes, type Target } from './target.ts'
 
 const [iso] = makeIso({
-  ...{ label: 'SEED', grub: Buffer.alloc(4096), grubSector: Buffer.alloc(512), efi: { file: '', size: 0 }, serial: 1 },
+  ...{ label: 'SEED', grub: { medium: Buffer.alloc(4096), hybrid: Buffer.alloc(512) }, efi: { file: '', size: 0 }, serial: 1 },
   files: ['usr/a', 'usr/b.txt'].map((path) => ({ path, content: Buffer.from(path) })),
 })
 

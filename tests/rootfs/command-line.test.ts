@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { targets } from '../../rootfs/build/target.ts'
 import { commandLine } from '../../rootfs/image/command-line.ts'
 import { CommandLineError, grubWords } from '../../src/oci/kernel-command-line.ts'
 
@@ -6,6 +7,12 @@ test('the command line has what init requires, and the source of the configurati
   const words = commandLine([], 'nocloud').split(' ')
   for (const word of ['slab_nomerge=', 'pti=on', 'init_on_alloc=1', 'lockdown=confidentiality', 'talos.platform=nocloud'])
     expect(words).toContain(word)
+})
+
+test('the consoles are those of the processor', () => {
+  const consoles = (line: string) => line.split(' ').filter((word) => word.startsWith('console='))
+  expect(consoles(commandLine([]))).toEqual(['console=tty0', 'console=ttyS0'])
+  expect(consoles(commandLine([], 'metal', targets.arm64))).toEqual(['console=ttyAMA0', 'console=tty0'])
 })
 
 test('parameters are added, and with a minus taken away', () => {

@@ -13,12 +13,11 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const efi = { file: join(folder, 'efi'), size: 40 * 2048 }
 writeFileSync(efi.file, Buffer.alloc(efi.size, 0xee))
 
-function iso(files: readonly IsoFile[]): Buffer {
+function iso(files: readonly IsoFile[], { bios = true } = {}): Buffer {
   const segments = makeIso({
     label: 'TEST',
     files,
-    grub: Buffer.alloc(5000, 0x90),
-    grubSector: Buffer.alloc(512, 0xfa),
+    grub: bios ? { medium: Buffer.alloc(5000, 0x90), hybrid: Buffer.alloc(512, 0xfa) } : undefined,
     efi,
     serial: 0x12345678,
   })
@@ -113,4 +112,16 @@ test('the files of a system partition lie in one piece, where a CD can name them
   const offset = offsets.get('EFI/Linux/kernel.efi')!
   expect(offset % 2048).toBe(0)
   expect(image.subarray(offset, offset + big.length)).toEqual(big)
+})
+
+test('without GRUB the catalog has one entry, for UEFI, and a stick has one partition', () => {
+  const image = iso([{ path: 'a', content: Buffer.from('a') }], { bios: false })
+  const catalog = image.subarray(image.readUInt32LE(17 * 2048 + 71) * 2048)
+  const start = catalog.readUInt32LE(40)
+  expect([catalog[1], catalog[32], catalog.readUInt16LE(38)]).toEqual([0xef, 0x88, 0])
+  expect(catalog.subarray(64, 128)).toEqual(Buffer.alloc(64))
+  expect(image.subarray(start * 2048)).toEqual(readFileSync(efi.file))
+  expect(image.subarray(0, 0x1b8)).toEqual(Buffer.alloc(0x1b8))
+  expect(image.subarray(0x1be, 0x1ce)).toEqual(Buffer.alloc(16))
+  expect([image[0x1ce + 4], image.readUInt32LE(0x1ce + 8)]).toEqual([0xef, start * 4])
 })

@@ -68,7 +68,9 @@ test('stage 0 gets each module with what it needs and the devices it is for', ()
     'alias pci:v*d*sv*sd*bc01sc08i02* nvme\nalias crypto-thing nvme\nalias of:N*T*Cx nvme\n',
   )
   expect(list).toBe('dm-mod.ko\ndm-verity.ko ! 0\nnvme.ko =pci:v*d*sv*sd*bc01sc08i02*\n')
-  expect(early).toContain('dm-verity')
+  expect(early()).toContain('dm-verity')
+  expect(early('arm64')).toEqual(expect.arrayContaining(['dm-verity', 'sha256-arm64']))
+  expect(early('arm64')).not.toContain('sha256-ssse3')
 })
 
 test('what is loaded before the lock is named once and is there', () => {

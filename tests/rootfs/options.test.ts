@@ -29,8 +29,9 @@ test('a kernel parameter that is to go begins with a dash', () => {
 })
 
 test.each([
-  [['--arch', 'arm64'], '--arch arm64: images are made for amd64 only so far'],
-  [['--arch', 'mips'], '--arch "mips": must be amd64'],
+  [['--arch', 'arm64', '--disk-firmware', 'bios'], '--disk-firmware bios: no arm64 machine has a BIOS'],
+  [['--arch', 'arm64', '--disk-formats', 'raw,ova'], '--disk-formats ova: the OVA is described for amd64 only'],
+  [['--arch', 'mips'], '--arch "mips": must be amd64 or arm64'],
   [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
   [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],
   [['--only', 'iso,floppy'], '--only "floppy": must be some of iso, disk, pxe, installer, uki, oci'],

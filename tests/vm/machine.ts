@@ -20,6 +20,8 @@ export const dist = join(import.meta.dir, '../../dist')
 
 /** What to start. */
 export interface MachineOptions {
+  /** Another emulator than that of amd64, with its arguments for a machine whose API is at 127.0.0.1:`port`. */
+  emulator?: (port: number) => readonly string[]
   /** Folder with ichor-vmlinuz, ichor-initramfs and ichor-cmdline: the emulator hands them over, without any boot loader. */
   image?: string
   /** Where the console is kept. */
@@ -137,7 +139,8 @@ export class TestMachine {
     const before = existsSync(options.console) ? readFileSync(options.console).length : 0
     const output = openSync(`${options.console}.qemu`, 'a')
     const within = options.netns ? ['nsenter', `--net=${options.netns}`] : []
-    const argv = [...tied, ...within, 'qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
+    const usual = () => ['qemu-system-x86_64', ...qemuArguments(virtualMachine(options, port, ports))]
+    const argv = [...tied, ...within, ...(options.emulator?.(port) ?? usual())]
     const qemu = Bun.spawn(argv, { stdin: 'ignore', stdout: output, stderr: output })
     closeSync(output)
     return new TestMachine(port, ports, options.console, before, qemu)

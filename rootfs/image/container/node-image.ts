@@ -8,6 +8,7 @@ import { tarPadding } from '../../../src/wire/tar/format.ts'
 import { tarEnd, tarHeader } from '../../../src/wire/tar/write.ts'
 import { assemble } from '../../build/assemble.ts'
 import { withParts } from '../../build/rootfs.ts'
+import type { Arch } from '../../build/target.ts'
 import { contentSize, sourceOf, type Tree, type TreeEntry } from '../../build/tree.ts'
 import { verifyTree } from '../../build/verify.ts'
 import { addExtensions, unpackExtensions } from '../extensions/extensions.ts'
@@ -19,16 +20,16 @@ const mark = '/usr/etc/in-container'
 
 /** Builds what is missing and writes the image; returns the SPDX document of what is in it. */
 export async function writeNodeImage(path: string, options: Omit<RootOptions, 'firmware'>): Promise<{ sbom: string }> {
-  const { kubernetes, fast, relock, locked, extensions: images = [] } = options
-  const { extensions, remove } = await unpackExtensions(images, 'amd64')
+  const { kubernetes, target, fast, relock, locked, extensions: images = [] } = options
+  const { extensions, remove } = await unpackExtensions(images, target.arch)
   try {
-    return await withParts({ kubernetes }, async ({ program, programs }) => {
-      const { tree, sbom } = await assemble(program, programs, { kubernetes, relock, locked })
+    return await withParts({ kubernetes, target }, async ({ program, programs }) => {
+      const { tree, sbom } = await assemble(program, programs, { kubernetes, target, relock, locked })
       tree.text('base', mark, '')
       addEmbedded(tree, options.embedConfig)
       await addExtensions(tree, extensions)
       verifyTree(tree)
-      await archiveTree(path, tree, { kubernetes: kubernetes.version, level: fast ? 1 : 9 })
+      await archiveTree(path, tree, { kubernetes: kubernetes.version, level: fast ? 1 : 9, arch: target.arch })
       return { sbom }
     })
   } finally {
@@ -37,7 +38,11 @@ export async function writeNodeImage(path: string, options: Omit<RootOptions, 'f
 }
 
 /** Writes a tree as an image of one layer. `level` is that of gzip. */
-export async function archiveTree(path: string, tree: Tree, { kubernetes, level }: { kubernetes: string; level: number }): Promise<void> {
+export async function archiveTree(
+  path: string,
+  tree: Tree,
+  { kubernetes, level, arch = 'amd64' }: { kubernetes: string; level: number; arch?: Arch },
+): Promise<void> {
   const layer = `${path}.layer`
   try {
     const labels = {
@@ -49,7 +54,7 @@ export async function archiveTree(path: string, tree: Tree, { kubernetes, level 
     }
     const created = '1970-01-01T00:00:00Z'
     await writeImageArchive(path, {
-      arch: 'amd64',
+      arch,
       layers: [await gzippedLayer(layer, treeSegments(tree), level)],
       config: {
         created,

@@ -1,6 +1,7 @@
 /** A small release with the products that mkimage.sh makes of one. */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { targets } from '../../../rootfs/build/target.ts'
 import { writeInstaller, writeIso } from '../../../rootfs/image/products.ts'
 import { type Release, version } from '../../../rootfs/image/release.ts'
 import { makeUki } from '../../../rootfs/image/uki/uki.ts'
@@ -40,6 +41,7 @@ export async function writeProducts(folder: string, kernelImage = uki(line)): Pr
     writeFileSync(join(parts, name), content)
   const release: Release = {
     folder: parts,
+    target: targets.amd64,
     names: ['manifest', 'manifest.sig', ...Object.keys(contents)],
     verity: { rootHash, salt: 'cd'.repeat(32), dataBlocks: 1, blocks: 2 },
     grub: { medium: Buffer.alloc(5000, 0x90), hybrid: Buffer.alloc(512, 0xfa), boot: Buffer.alloc(512), core: Buffer.alloc(512) },

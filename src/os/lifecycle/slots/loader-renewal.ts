@@ -7,10 +7,14 @@ import type { FatVolume } from '../../../wire/fat/volume.ts'
 import type { SingleStart } from './firmware.ts'
 import { checked, digestOf, filesIn, type LoaderRenewal, type Renewal, type SlotRelease } from './slot.ts'
 
-/** Where firmware looks for a boot loader by default (UEFI Specification 2.10, section 3.5.1.1). */
-export const loaderFile = '/EFI/BOOT/BOOTX64.EFI'
-/** The boot loader on trial. */
-export const newLoaderFile = '/EFI/BOOT/TRIALX64.EFI'
+/** Where firmware of a processor looks for a boot loader by default (UEFI Specification 2.10, section 3.5.1.1), and the one on trial. */
+export function loaderFilesOf(arch: string): { loader: string; trial: string } {
+  const name = arch === 'arm64' ? 'AA64' : 'X64'
+  return { loader: `/EFI/BOOT/BOOT${name}.EFI`, trial: `/EFI/BOOT/TRIAL${name}.EFI` }
+}
+
+/** The boot loader of this machine, and the one on trial. */
+export const { loader: loaderFile, trial: newLoaderFile } = loaderFilesOf(process.arch)
 /** Its name in a release. */
 export const loaderOfRelease = 'systemd-boot.efi'
 

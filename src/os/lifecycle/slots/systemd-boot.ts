@@ -34,10 +34,12 @@ export class SystemdBoot implements BootLoader {
   readonly kind = 'systemd-boot'
   readonly renewal?: LoaderRenewal | undefined
   readonly #volume: FatVolume
+  readonly #loader: string
 
-  /** Without the firmware the boot loader itself is not renewed. */
-  constructor(volume: FatVolume, firmware?: SingleStart) {
+  /** Without the firmware the boot loader itself is not renewed; `loader` is where the firmware of the machine looks for it. */
+  constructor(volume: FatVolume, firmware?: SingleStart, loader = loaderFile) {
     this.#volume = volume
+    this.#loader = loader
     if (firmware) this.renewal = loaderRenewal(volume, firmware)
   }
 
@@ -61,7 +63,7 @@ export class SystemdBoot implements BootLoader {
 
   async arm(open: SlotRelease['open'], size: SlotRelease['size']): Promise<void> {
     await this.#volume.mkdirAll('/EFI/BOOT')
-    if (!(await this.#volume.has(loaderFile))) await this.#volume.create(loaderFile, open(loaderOfRelease), size(loaderOfRelease))
+    if (!(await this.#volume.has(this.#loader))) await this.#volume.create(this.#loader, open(loaderOfRelease), size(loaderOfRelease))
   }
 
   async write(slot: Slot, release: SlotRelease): Promise<void> {
