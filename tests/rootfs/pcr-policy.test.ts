@@ -88,6 +88,8 @@ test('what is measured follows from the version of the stub', () => {
   expect(of(252)).toBe(imageMeasurement('sha256', 252, sections).toString('hex'))
   expect(of(253)).not.toBe(of(252))
   expect(stubVersion(stubOf(257))).toBe(257)
+  // Of arm64, where the mark is no section.
+  expect(stubVersion(Buffer.concat([program(), Buffer.from('#### LoaderInfo: systemd-stub 252.39-1 ####')]))).toBe(252)
   expect(() => stubVersion(program())).toThrow(PeError)
 })
 

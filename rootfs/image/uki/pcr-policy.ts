@@ -40,10 +40,9 @@ const phases = ['enter-initrd', 'leave-initrd', 'enter-machined']
 
 const imagePcr = 11
 
-/** Version of systemd that a stub is from, as it states in a section. */
+/** Version of systemd that a stub is from, by the mark that systemd itself looks for: in a section of its own, for arm64 behind all sections. */
 export function stubVersion(stub: Buffer): number {
-  const text = peSections(stub).find(({ name }) => name === '.sdmagic')
-  const [, version] = /systemd-stub (\d+)/.exec(text ? stub.toString('latin1', text.offset, text.offset + text.size) : '') ?? []
+  const [, version] = /#### LoaderInfo: systemd-stub (\d+)/.exec(stub.toString('latin1')) ?? []
   if (version === undefined) throw new PeError('the stub does not state its version, which decides what it measures')
   return Number(version)
 }

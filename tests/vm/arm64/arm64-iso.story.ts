@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { disk, dist, forgetState, stateFolder, TestMachine, talosctl } from './machine.ts'
+import { disk, dist, forgetState, stateFolder, TestMachine, talosctl } from '../machine.ts'
 
 const folder = stateFolder('arm64')
 const minutes = 60_000
