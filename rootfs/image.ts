@@ -2,7 +2,12 @@
 import type { KeyObject } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeQcow2 } from '../src/programs/factory/build/qcow2.ts'
+import { virtualDisk } from '../src/programs/factory/formats/convert.ts'
+import { writeGcp } from '../src/programs/factory/formats/gcp.ts'
+import { writeOva } from '../src/programs/factory/formats/ova.ts'
+import { writeQcow2 } from '../src/programs/factory/formats/qcow2.ts'
+import { writeVhd } from '../src/programs/factory/formats/vhd.ts'
+import { writeVmdk } from '../src/programs/factory/formats/vmdk.ts'
 import { signatureLine } from '../src/programs/factory/image-key.ts'
 import { metaParameter } from '../src/programs/factory/meta-parameter.ts'
 import { nodeImageFile } from '../src/release.ts'
@@ -15,10 +20,6 @@ import { type SizeRow, sizeTable, table } from './build/size-table.ts'
 import { commandLine } from './image/command-line.ts'
 import { writeNodeImage } from './image/container/node-image.ts'
 import { writeDisk } from './image/disk.ts'
-import { writeGcp } from './image/formats/gcp.ts'
-import { writeOva } from './image/formats/ova.ts'
-import { writeVhd } from './image/formats/vhd.ts'
-import { writeVmdk } from './image/formats/vmdk.ts'
 import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey } from './image/key.ts'
@@ -35,9 +36,6 @@ const imagePackages: readonly HostPackage[] = [
   { name: 'kmod', why: 'works out which modules need which', shown: '/usr/sbin/depmod' },
   { name: 'grub-common', why: 'puts GRUB together for BIOS', shown: '/usr/bin/grub-mkimage' },
 ]
-
-/** Bytes of a disk image for virtual machines: room for the volumes, which grow when the disk is made larger. */
-const virtualDisk = 10 * 1024 ** 3
 
 const signingPackage: HostPackage = { name: 'sbsigntool', why: 'signs for Secure Boot', shown: '/usr/bin/sbsign' }
 

@@ -2,11 +2,11 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { writeGcp } from '../../rootfs/image/formats/gcp.ts'
-import { writeOva } from '../../rootfs/image/formats/ova.ts'
-import { geometry, writeVhd } from '../../rootfs/image/formats/vhd.ts'
-import { writeVmdk } from '../../rootfs/image/formats/vmdk.ts'
-import { Qcow2Error, writeQcow2 } from '../../src/programs/factory/build/qcow2.ts'
+import { writeGcp } from '../../src/programs/factory/formats/gcp.ts'
+import { writeOva } from '../../src/programs/factory/formats/ova.ts'
+import { Qcow2Error, writeQcow2 } from '../../src/programs/factory/formats/qcow2.ts'
+import { geometry, writeVhd } from '../../src/programs/factory/formats/vhd.ts'
+import { writeVmdk } from '../../src/programs/factory/formats/vmdk.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-qcow2-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,19 +1,20 @@
 /** What of an image is served under which name, as it is in the release or as it is built of it. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Segment } from '../../oci/image.ts'
+import { parseManifest } from '../../oci/image-manifest.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
 import { codeOf } from '../../wire/errno.ts'
 import type { Builds } from './build/builds.ts'
 import { deriveRelease, ukiSegments } from './build/derived.ts'
-import { type DiskOrder, diskFile, diskSegments } from './build/disk.ts'
+import { type DiskOrder, diskFile, diskSegments, firmwareOf } from './build/disk.ts'
 import { installerSegments } from './build/installer.ts'
 import { isoSegments } from './build/iso.ts'
-import { writeQcow2 } from './build/qcow2.ts'
-import { stampOf } from './build/read-file.ts'
+import { readDocument, stampOf } from './build/read-file.ts'
 import { writeFile } from './build/write-file.ts'
 import { FactoryError } from './factory-error.ts'
+import { compress, conversions } from './formats/convert.ts'
 import { metaParameter } from './meta-parameter.ts'
 import type { Release } from './releases.ts'
 import type { Schematic } from './schematic.ts'
@@ -34,19 +35,20 @@ const files: readonly (readonly [name: string, file: string])[] = [
   ['initramfs-PLATFORM-ARCH.xz', 'ichor-initramfs'],
   ['PLATFORM-ARCH.iso', 'ichor-amd64.iso'],
   ['PLATFORM-ARCH.raw', 'ichor-amd64.raw'],
-  ['PLATFORM-ARCH.qcow2', 'ichor-amd64.qcow2'],
+  ...Object.keys(conversions).map((file) => [file.replace('ichor-amd64', 'PLATFORM-ARCH'), file] as const),
   ['PLATFORM-ARCH-uki.efi', 'ichor-amd64.efi'],
   ['installer-ARCH.tar', 'ichor-installer-amd64.tar'],
 ]
-
-/** Files with a partition META. */
-const disks = [diskFile, 'ichor-amd64.qcow2']
 
 /** What a file is for, of those that people download. */
 const purposes: Readonly<Record<string, string>> = {
   'PLATFORM-ARCH.iso': 'A USB stick, a CD or a virtual machine: starts to maintenance mode',
   'PLATFORM-ARCH.raw': 'A disk that has the system installed; imported by most clouds',
   'PLATFORM-ARCH.qcow2': 'The same for QEMU, Proxmox and OpenStack',
+  'PLATFORM-ARCH.vhd': 'Azure',
+  'PLATFORM-ARCH.raw.tar.gz': 'Google Cloud',
+  'PLATFORM-ARCH.ova': 'VMware, imported as a whole machine',
+  'PLATFORM-ARCH.vmdk': 'VMware and VirtualBox, as a disk',
   'PLATFORM-ARCH-uki.efi': 'A boot loader of UEFI, or HTTP boot',
   'installer-ARCH.tar': 'The installer for a registry of your own',
   'kernel-ARCH': 'Network boot',
@@ -55,15 +57,7 @@ const purposes: Readonly<Record<string, string>> = {
 }
 
 /** Files that have a command line. */
-const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.qcow2', 'ichor-amd64.efi']
-
-/** Bytes of the disk that an image for QEMU is. */
-async function virtualSize(path: string): Promise<number> {
-  const head = Buffer.from(await Bun.file(path).slice(0, 32).arrayBuffer())
-  if (head.length < 32 || head.toString('latin1', 0, 4) !== 'QFI\xfb')
-    throw new FactoryError(500, 'the image for QEMU of the release is damaged')
-  return Number(head.readBigUInt64BE(24))
-}
+const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.efi']
 
 interface Order {
   /** The command line of the release, and the other one. */
@@ -96,9 +90,10 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
   const [, line = ''] = /^cmdline-([a-z0-9-]{1,64})$/.exec(name) ?? []
   if (line !== '') return textAsset(name, `${bootParameters(release, schematic, line)}\n`)
   const platform = platformOf(parametersOf(release))
-  const found = files.find(([pattern]) =>
-    architectures.some((arch) => pattern.replace('PLATFORM', platform).replace('ARCH', arch) === name),
-  )
+  const named = (wanted: string) =>
+    files.find(([pattern]) => architectures.some((arch) => pattern.replace('PLATFORM', platform).replace('ARCH', arch) === wanted))
+  const [, stem = name, ending] = /^(.+\.(?:raw|qcow2|vhd))(\.zst|\.gz)$/.exec(name) ?? []
+  const found = named(stem)
   if (!found) {
     const known = [...files.map(([pattern]) => pattern), 'cmdline-PLATFORM-ARCH'].join(', ')
     const names = known.replaceAll('PLATFORM', platform).replaceAll('ARCH', 'amd64')
@@ -107,23 +102,21 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
   const [, file] = found
   if (file !== 'ichor-vmlinuz') refuseContent(schematic)
   const path = await fileOf(workshop, release, schematic, file)
-  return fileAsset(name, path)
+  if (ending !== '.zst' && ending !== '.gz') return fileAsset(name, path)
+  fileIn(path)
+  const build = (to: string, signal: AbortSignal) => compress(to, path, ending, signal)
+  return fileAsset(name, await workshop.builds.take([ending, await identityOf(path)], build))
 }
 
 /** The path of a file of the release, or of the one that was built in its place. */
 async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
   const own = join(release.folder, file)
+  if (conversions[file]) return convertedDisk({ builds, key }, release, schematic, file)
   if (!withLine.includes(file)) return own
   const base = parametersOf(release)
   const line = lineOf(base, schematic, file === 'ichor-amd64.iso')
-  const meta = disks.includes(file) ? (schematic.customization.meta ?? []) : []
+  const meta = file === diskFile ? (schematic.customization.meta ?? []) : []
   if (line === base.join(' ') && meta.length === 0) return own
-  fileIn(own)
-  if (file === 'ichor-amd64.qcow2') {
-    const raw = await fileOf({ builds, key }, release, schematic, diskFile)
-    const stamp = await stampOf(release.folder, file)
-    return builds.take([file, raw, stamp], async (path) => writeQcow2(path, raw, await virtualSize(own)))
-  }
   const product = products[file]
   if (!product) return own
   const stamps = await Promise.all(
@@ -134,6 +127,21 @@ async function fileOf({ builds, key }: Workshop, release: Release, schematic: Sc
     writeFile(path, await product(release, { base: base.join(' '), line, meta, key }), signal)
   return builds.take([file, line, JSON.stringify(meta), signer, ...stamps], build)
 }
+
+/** A disk in another format: as it is in the release, when the schematic changes nothing, or from the raw one. */
+async function convertedDisk(workshop: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
+  const own = join(release.folder, file)
+  const raw = await fileOf(workshop, release, schematic, diskFile)
+  if (raw === join(release.folder, diskFile) && existsSync(own)) return own
+  fileIn(raw)
+  const build = async (path: string) => {
+    const { rootHash } = parseManifest(await readDocument(release.folder, 'ichor-amd64.manifest'))
+    await conversions[file]?.(path, raw, { version: release.version, rootHash, firmware: await firmwareOf(release) })
+  }
+  return workshop.builds.take([file, await identityOf(raw)], build)
+}
+
+const identityOf = (path: string) => stampOf(dirname(path), basename(path))
 
 /** The kernel command line for machines started through the network, of `platform-arch`. Throws FactoryError. */
 export function bootParameters(release: Release, schematic: Schematic, platformAndArch: string): string {
@@ -188,7 +196,8 @@ export function offersOf(release: Release): { name: string; purpose: string }[] 
   return Object.entries(purposes).flatMap(([pattern, purpose]) => {
     const [, file = 'ichor-cmdline'] = files.find(([each]) => each === pattern) ?? []
     const name = pattern.replace('PLATFORM', platform).replace('ARCH', 'amd64')
-    return existsSync(join(release.folder, file)) ? [{ name, purpose }] : []
+    const sources = conversions[file] ? [file, diskFile] : [file]
+    return sources.some((each) => existsSync(join(release.folder, each))) ? [{ name, purpose }] : []
   })
 }
 

@@ -65,12 +65,15 @@ export function serveFactory(options: FactoryOptions): ServedFactory {
         const url = new URL(request.url)
         if (url.pathname === '/healthz' || url.pathname === '/readyz') return text('ok\n')
         if (token !== undefined) authorize(request, token)
+        // Nothing is sent while an image is built or hashed, which has limits of its own.
+        if (request.method !== 'POST') server.timeout(request, 0)
         return await answer(options, request, url, state)
       } catch (error) {
         if (error instanceof FactoryError) return refusal(error)
         log.error('request failed', { path: new URL(request.url).pathname.slice(0, 200), error: messageOf(error) })
         return refusal(new FactoryError(500, 'the request failed here: its reason is in the log of the factory'))
       } finally {
+        server.timeout(request, idleTimeout)
         running--
       }
     },

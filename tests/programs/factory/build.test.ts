@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { withDiskFile } from '../../../rootfs/image/disk-file.ts'
 import * as files from '../../../src/linux/fs/files.ts'
 import { checkManifest } from '../../../src/oci/image-manifest.ts'
@@ -11,7 +12,7 @@ import { archiveFiles } from '../../../src/os/lifecycle/release/installer-image.
 import { filesFor, openRelease, slotRelease, verifyFiles } from '../../../src/os/lifecycle/release/release.ts'
 import { Builds } from '../../../src/programs/factory/build/builds.ts'
 import { Overlay, stretchOf } from '../../../src/programs/factory/build/overlay.ts'
-import { writeQcow2 } from '../../../src/programs/factory/build/qcow2.ts'
+import { writeQcow2 } from '../../../src/programs/factory/formats/qcow2.ts'
 import { formatFat } from '../../../src/wire/fat/format.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
 import { newTable, writeTable } from '../../../src/wire/gpt/table.ts'
@@ -144,13 +145,28 @@ test('a disk has its arguments in the boot entry, and values of META in both cop
   const { values } = await readMetaPartition(stretchOf(disk, 90_112 * 512, 4096 * 512))
   expect([...values].map(([tag, value]) => [tag, Buffer.from(value).toString()])).toEqual([[10, 'foo']])
   const qcow2 = await image(factory, 'metal-amd64.qcow2', schematic)
-  expect([qcow2.status, qcow2.bytes.readUInt32BE(4), Number(qcow2.bytes.readBigUInt64BE(24))]).toEqual([200, 3, 128 << 20])
+  expect([qcow2.status, qcow2.bytes.readUInt32BE(4), Number(qcow2.bytes.readBigUInt64BE(24))]).toEqual([200, 3, 10 * 2 ** 30])
+  const given = await image(factory, 'metal-amd64.qcow2', {})
+  expect(given.bytes.equals(readFileSync(at('ichor-amd64.qcow2')))).toBe(true)
+  for (const [ending, decompress] of [
+    ['zst', zstdDecompressSync],
+    ['gz', gunzipSync],
+  ] as const) {
+    const compressed = await image(factory, `metal-amd64.raw.${ending}`, schematic)
+    expect([compressed.status, Buffer.from(decompress(compressed.bytes)).equals(bytes)]).toEqual([200, true])
+  }
+  const vhd = await image(factory, 'metal-amd64.vhd', schematic)
+  expect([vhd.bytes.subarray(0, bytes.length).equals(bytes), vhd.bytes.toString('latin1', bytes.length, bytes.length + 8)]).toEqual([
+    true,
+    'conectix',
+  ])
+  for (const name of ['metal-amd64.raw.tar.gz.zst', 'metal-amd64.iso.zst']) expect((await image(factory, name, schematic)).status).toBe(404)
   const signed = uki(line)
   signed.writeUInt32LE(16, 0x98 + 108)
   signed.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
   writeFileSync(at('ichor-amd64.efi'), signed)
   expect((await image(factory, 'metal-amd64.raw')).reason).toContain('signed for Secure Boot')
-})
+}, 20_000)
 
 test('a machine takes the installer of a schematic when it trusts the key of the release, and refuses it otherwise', async () => {
   await using factory = served(folder)

@@ -8,9 +8,10 @@ import { patchSegments } from '../../../oci/segments.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
-import { readTable } from '../../../wire/gpt/table.ts'
+import { type GptTable, readTable } from '../../../wire/gpt/table.ts'
 import { metaCapacity, metaCopySize, metaSize, writeMeta } from '../../../wire/meta.ts'
 import { viewOf } from '../../../wire/probe/view.ts'
+import type { ReadAt } from '../../../wire/tar/read.ts'
 import { FactoryError } from '../factory-error.ts'
 import type { Release } from '../releases.ts'
 import { refuseSigned } from './derived.ts'
@@ -38,11 +39,7 @@ export async function diskSegments(release: Release, { base, line, meta }: DiskO
   return withFile(folder, diskFile, async ({ path, size, read }) => {
     const overlay = new Overlay(read, size)
     try {
-      const view = viewOf(size, [
-        { offset: 0, bytes: await read(0, Math.min(size, tableSize)) },
-        { offset: Math.max(0, size - tableSize), bytes: await read(Math.max(0, size - tableSize), Math.min(size, tableSize)) },
-      ])
-      const { partitions } = readTable(view, sectorSize)
+      const partitions = await partitionsOf(read, size)
       const named = (label: string) => partitions.find(({ name }) => name === label)
       if (meta.length > 0) await giveMeta(overlay, named('META'), meta)
       // A disk for BIOS has an empty partition EFI, too.
@@ -57,6 +54,19 @@ export async function diskSegments(release: Release, { base, line, meta }: DiskO
     return patchSegments([{ file: path, offset: 0, length: size }], overlay.patches)
   })
 }
+
+async function partitionsOf(read: ReadAt, size: number): Promise<GptTable['partitions']> {
+  const length = Math.min(size, tableSize)
+  const stretches = await Promise.all([0, size - length].map(async (offset) => ({ offset, bytes: await read(offset, length) })))
+  return readTable(viewOf(size, stretches), sectorSize).partitions
+}
+
+/** What starts the raw disk of a release. Throws FactoryError. */
+export const firmwareOf = ({ folder }: Release): Promise<'uefi' | 'bios'> =>
+  withFile(folder, diskFile, async ({ size, read }) => {
+    const partitions = await partitionsOf(read, size)
+    return partitions.some(({ name }) => name === 'BOOT') ? 'bios' : 'uefi'
+  })
 
 /** Both copies of the values, as a machine writes them. */
 async function giveMeta(disk: Overlay, partition: { first: number } | undefined, meta: DiskOrder['meta']): Promise<void> {

@@ -2,8 +2,7 @@
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { writeTar } from '../../../src/wire/tar/write.ts'
-import { hashFile, hashOf } from '../../build/cache.ts'
+import { writeTar } from '../../../wire/tar/write.ts'
 
 /** What the machine of the description is. */
 export interface Appliance {
@@ -21,8 +20,9 @@ export async function writeOva(path: string, vmdk: string, appliance: Appliance)
   const { size } = statSync(vmdk)
   const [ovfName, diskName, hashesName] = ['ovf', 'vmdk', 'mf'].map((ending) => `${appliance.name}.${ending}`) as [string, string, string]
   const ovf = Buffer.from(descriptionOf(appliance, diskName, size))
-  const { sha256 } = await hashFile(vmdk)
-  const hashes = Buffer.from(`SHA256(${ovfName})= ${hashOf(ovf)}\nSHA256(${diskName})= ${sha256}\n`)
+  const [ovfHash, diskHash] = [new Bun.CryptoHasher('sha256').update(ovf), new Bun.CryptoHasher('sha256')]
+  for await (const chunk of createReadStream(vmdk, { highWaterMark: 1 << 20 })) diskHash.update(chunk)
+  const hashes = Buffer.from(`SHA256(${ovfName})= ${ovfHash.digest('hex')}\nSHA256(${diskName})= ${diskHash.digest('hex')}\n`)
   const file = (name: string, content: Uint8Array | AsyncIterable<Uint8Array>, length: number) =>
     ({ path: name, type: 'file', mode: 0o644, size: length, content }) as const
   const members = [

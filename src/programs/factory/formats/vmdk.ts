@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import { deflateSync } from 'node:zlib'
-import { isZero } from '../../../src/programs/factory/build/zeros.ts'
+import { isZero } from './zeros.ts'
 
 const sectorSize = 512
 const grainSectors = 128

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { writeTar } from '../../../src/wire/tar/write.ts'
+import { writeTar } from '../../../wire/tar/write.ts'
 
 /** Bytes of which the disk has a whole number. */
 const gibibyte = 1 << 30
