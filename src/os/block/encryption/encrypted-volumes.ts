@@ -7,10 +7,13 @@ import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { probeDevice } from '../device.ts'
 import { OtherContent, otherContent } from '../volumes/prepare.ts'
+import { MachineEscrow } from './escrow.ts'
 import { type Desired, inOrder, isPassing, type Recovery, VolumeHeaders } from './headers.ts'
+import type { Synced } from './key-changes.ts'
 import { closeMapping, openMapping } from './mapping.ts'
 import { type EncryptionKey, recoveryType } from './passphrase.ts'
 import type { SealedKinds } from './sealed-kind.ts'
+import type { Unlocked } from './unlock.ts'
 
 /**
  * Whether the key slots follow the configuration. `outstanding`: the configuration changes keys, and not all changes were made.
@@ -45,10 +48,14 @@ interface Held extends Opened {
 /** Milliseconds between attempts to bring keys in line: each derives the keys again. */
 const syncInterval = 60_000
 
+/** Milliseconds until the other volumes follow when one has a new recovery key. */
+const followInterval = 2_000
+
 /** The encrypted volumes of a machine. */
 export class EncryptedVolumes {
   readonly #held = new Map<string, Held>()
   readonly #headers: VolumeHeaders
+  readonly #escrow: MachineEscrow
   /** Headers are changed by one caller at a time: the controller of volumes and calls of the API. */
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -57,6 +64,7 @@ export class EncryptedVolumes {
     readonly kinds: SealedKinds,
   ) {
     this.#headers = new VolumeHeaders(machine, kinds)
+    this.#escrow = new MachineEscrow(machine, this.#headers.changes)
   }
 
   /** Volumes that are open. */
@@ -75,11 +83,10 @@ export class EncryptedVolumes {
    */
   provide(id: string, path: string, desired: Desired): Promise<Opened> {
     return this.#alone(async () => {
-      const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
       const before = this.#held.get(id)
-      if (before?.as === as && !before.due?.over) return before
+      if (before?.as === this.#asOf(desired) && !before.due?.over) return before
       try {
-        const held = { ...(await this.#provide(id, path, desired, before)), path, desired, as }
+        const held = { ...(await this.#provide(id, path, desired, before)), path, desired, as: this.#asOf(desired) }
         this.#held.set(id, held)
         return held
       } catch (error) {
@@ -90,7 +97,8 @@ export class EncryptedVolumes {
         else this.machine.log.warn('encryption keys not checked', fields)
         const held: Held = {
           ...before,
-          as,
+          desired,
+          as: this.#asOf(desired),
           keyState,
           failedSyncs: [messageOf(error)],
           due: isPassing(error) ? this.#nextSync() : undefined,
@@ -103,7 +111,9 @@ export class EncryptedVolumes {
 
   /** Milliseconds until the keys of an open volume are tried again; undefined when none are due. */
   get dueIn(): number | undefined {
-    const due = [...this.#held.values()].flatMap(({ due }) => due?.left ?? [])
+    const due = [...this.#held.values()].flatMap(({ due, as, desired }) =>
+      as === this.#asOf(desired) ? (due?.left ?? []) : followInterval,
+    )
     return due.length > 0 ? Math.min(...due) : undefined
   }
 
@@ -114,15 +124,18 @@ export class EncryptedVolumes {
     return true
   }
 
-  /** Puts a recovery key into every open volume, in place of the one before. Resolves to the volumes, each with what failed. */
+  /** Puts a recovery key into every open volume, in place of the printed one before. Resolves to the volumes, each with what failed. */
   replaceRecovery(key: string, escrow: string): Promise<Map<string, string | undefined>> {
     return this.#alone(async () => {
       const outcome = new Map<string, string | undefined>()
       for (const [id, held] of this.#held) {
         try {
           const unlocked = await this.#headers.unlock(id, held.path, held.desired, held.key)
-          this.#headers.note(id, held.path, await this.#headers.changes.replaceRecovery(held.path, unlocked, key, escrow), false)
-          unlocked.volumeKey.fill(0)
+          try {
+            this.#headers.note(id, held.path, await this.#headers.changes.replaceRecovery(held.path, unlocked, key, { escrow }), false)
+          } finally {
+            unlocked.volumeKey.fill(0)
+          }
           outcome.set(id, undefined)
           this.machine.log.info('recovery key replaced', { volume: id })
         } catch (error) {
@@ -145,6 +158,18 @@ export class EncryptedVolumes {
     return turn
   }
 
+  /** What the keys of a volume follow: while it is the same, they are not compared again. */
+  #asOf({ encryption, sources: { machineUUID, salt }, sync, recipients }: Desired): string {
+    return JSON.stringify([
+      encryption,
+      machineUUID,
+      salt !== undefined,
+      sync,
+      recipients,
+      sync && recipients && this.#escrow.due(recipients),
+    ])
+  }
+
   #nextSync(): Deadline {
     return this.machine.clock.deadline(syncInterval)
   }
@@ -158,9 +183,7 @@ export class EncryptedVolumes {
     try {
       const { slot, volumeKey } = unlocked
       for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
-      const keys = { volume: id, path, keys: inOrder(desired.encryption), sources: desired.sources }
-      const unchanged = { header: unlocked.header, working: undefined, failed: [], passing: false }
-      const { header, working, failed: failedSyncs, passing } = desired.sync ? await headers.changes.sync(keys, unlocked) : unchanged
+      const { header, working, failed: failedSyncs, passing } = await this.#sync(id, path, desired, unlocked)
       headers.note(id, path, header, false)
       // Once another key works, changes of the keys need the recovery key no more.
       const key = unlocked.key.type === recoveryType && working ? working : unlocked.key
@@ -172,6 +195,25 @@ export class EncryptedVolumes {
       return { device, uuid: header.uuid, slot, key, failedSyncs, keyState, due }
     } finally {
       unlocked.volumeKey.fill(0)
+    }
+  }
+
+  /** Brings the keys of an open header in line, then its recovery key. Neither keeps the volume from being used. */
+  async #sync(volume: string, path: string, { encryption, sources, sync, recipients }: Desired, unlocked: Unlocked): Promise<Synced> {
+    const { header } = unlocked
+    if (!sync) return { header, working: undefined, failed: [], passing: false }
+    const synced = await this.#headers.changes.sync({ volume, path, keys: inOrder(encryption), sources }, unlocked)
+    // Without another key that works, the one for recipients may be the only one that does.
+    if (!recipients || (recipients.length === 0 && !synced.working)) return synced
+    const others = [...this.#held.keys()].flatMap((id) => (id === volume ? [] : (this.recoveries.get(id)?.keys ?? [])))
+    try {
+      const escrowed = { volume, path, header: synced.header, volumeKey: unlocked.volumeKey, recipients, others }
+      return { ...synced, header: await this.#escrow.sync(escrowed) }
+    } catch (error) {
+      const reason = `recovery key for recipients: ${messageOf(error)}`
+      this.machine.log.error('recovery key not in sync', { volume, error: reason })
+      // What was written before it failed is read again.
+      return { ...synced, header: await this.#headers.read(path), failed: [...synced.failed, reason] }
     }
   }
 }

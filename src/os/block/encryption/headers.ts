@@ -18,10 +18,13 @@ export interface Desired {
   readonly sources: KeySources
   /** Whether the key slots follow the configuration. STATE is first opened without one. */
   readonly sync: boolean
+  /** Recipients of the recovery key that the machine makes; what is in the header stays while they are not known. */
+  readonly recipients?: readonly string[] | undefined
 }
 
-/** The recovery key of a volume. */
-export interface Recovery extends RecoverySlot {
+/** The recovery keys of a volume; at least one. */
+export interface Recovery {
+  readonly keys: readonly RecoverySlot[]
   /** Whether no other key opened the volume. */
   readonly locked: boolean
 }
@@ -100,6 +103,11 @@ export class VolumeHeaders {
     return opened
   }
 
+  /** The header on a device as it is now. */
+  read(path: string): Promise<Header> {
+    return this.#reading(path, async (header) => header)
+  }
+
   #reading<T>(path: string, use: (header: Header, device: OpenDevice) => Promise<T>): Promise<T> {
     return withDevice(this.machine.kernel.block, path, known, async (device) => {
       const header = await readHeader((offset, length) => device.read(offset, length), device.size)
@@ -107,10 +115,10 @@ export class VolumeHeaders {
     })
   }
 
-  /** Publishes the recovery key of a header; `locked` where no other key opens it. */
+  /** Publishes the recovery keys of a header; `locked` where no other key opens it. */
   note(id: string, path: string, { metadata }: Header, locked: boolean): void {
-    const [slot] = recoverySlots(metadata)
-    if (slot) this.#recoveries.set(id, { ...slot, locked, path })
+    const keys = recoverySlots(metadata)
+    if (keys.length > 0) this.#recoveries.set(id, { keys, locked, path })
     else this.#recoveries.delete(id)
   }
 }
