@@ -6,6 +6,7 @@ import { wipeDevices } from './api/wipe.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks } from './controllers/devices.ts'
 import { observeVolumes } from './controllers/discovery.ts'
+import { configDiskRecovery } from './controllers/disk-recovery.ts'
 import { mountVolumes } from './controllers/mount.ts'
 import { mergeMountRequests } from './controllers/mount-request.ts'
 import { publishMounts } from './controllers/mount-status.ts'
@@ -52,6 +53,7 @@ const controllers = (machine: Machine, encrypted: EncryptedVolumes, tpm: TpmWind
   observeSystemDisk,
   configVolumes(machine.meta),
   configUserDisks,
+  configDiskRecovery,
   settleVolumes(machine, encrypted),
   measureStart(tpm),
   mergeMountRequests,

@@ -3,6 +3,7 @@ import { BlockSymlink } from './resources/block-symlink.ts'
 import { DiscoveredVolume } from './resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from './resources/discovery-refresh.ts'
 import { Disk } from './resources/disk.ts'
+import { DiskRecovery } from './resources/disk-recovery.ts'
 import { MountRequest } from './resources/mount-request.ts'
 import { MountStatus } from './resources/mount-status.ts'
 import { SwapStatus } from './resources/swap-status.ts'
@@ -23,6 +24,7 @@ export const resources = [
   DiscoveryRefreshRequest,
   DiscoveryRefreshStatus,
   Disk,
+  DiskRecovery,
   MountRequest,
   MountStatus,
   SwapStatus,

@@ -1,5 +1,6 @@
 /** All kinds of configuration documents, each declared in its area. */
 import type { DocumentKind } from '../../document/kind.ts'
+import { DiskRecoveryConfig } from '../block/documents/disk-recovery.ts'
 import { ExistingVolumeConfig, ExternalVolumeConfig } from '../block/documents/found-volume.ts'
 import { RawVolumeConfig, SwapVolumeConfig, UserVolumeConfig, VolumeConfig } from '../block/documents/volume.ts'
 import { ZswapConfig } from '../block/documents/zswap.ts'
@@ -42,6 +43,7 @@ const kinds: readonly DocumentKind[] = [
   BridgeConfig,
   DHCPv4Config,
   DHCPv6Config,
+  DiskRecoveryConfig,
   DummyLinkConfig,
   EnvironmentConfig,
   EtcdBackupConfig,

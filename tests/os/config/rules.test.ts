@@ -319,6 +319,16 @@ const cases: Record<string, Case> = {
   ),
   'ExternalVolumeConfig filesystemType': document('ExternalVolumeConfig', 'name: a\nfilesystemType: virtiofs', 'mount'),
   'ZswapConfig maxPoolPercent': document('ZswapConfig', 'maxPoolPercent: 101', 'maxPoolPercent'),
+  'DiskRecoveryConfig recipients': document('DiskRecoveryConfig', 'recipients: []', 'recipients'),
+  'DiskRecoveryConfig recipients[]': document('DiskRecoveryConfig', 'recipients: [age1x]', 'recipients[0]'),
+  'DiskRecoveryConfig document': {
+    ...document('DiskRecoveryConfig', 'recipients: [age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z]', 'a container has no'),
+    mode: 'container',
+  },
+  '*VolumeConfig encryption.keys (2)': worker(
+    '---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, tpm: {}}]}\n',
+    'only the TPM opens STATE',
+  ),
   'RegistryAuthConfig name': document('RegistryAuthConfig', 'auth: YQ==', 'name'),
   'RegistryAuthConfig auth': document('RegistryAuthConfig', 'name: a\nauth: YQ==\nidentityToken: b', 'give only one'),
   'RegistryMirrorConfig name': document('RegistryMirrorConfig', 'endpoints: [{url: "https://a"}]', 'name'),

@@ -28,7 +28,11 @@ const identity = parseIdentity(newIdentity())
 /** A longer limit: a locked machine tries every key again and again. */
 const until = (here: SandboxNode, what: string, holds: () => boolean | Promise<boolean>) => untilWithin(here, what, holds, 90_000)
 
-const recovery = ({ machine: { store } }: SandboxNode, id: string) => store.get(VolumeRecovery, id)?.spec
+/** The only recovery key of a volume. */
+const recovery = ({ machine: { store } }: SandboxNode, id: string) => {
+  const { locked, keys } = store.get(VolumeRecovery, id)?.spec ?? {}
+  return keys?.[0] && { locked, ...keys[0] }
+}
 const header = (index: number) => headerOf(hardware, index)
 const opens = (index: number, slot: number, passphrase: string) => opensSlot(hardware, index, slot, passphrase)
 
@@ -56,7 +60,7 @@ test('a recovery key opens every volume, is replaced by the next, and stays when
     ['STATE', 3],
     ['EPHEMERAL', 4],
   ] as const) {
-    const { slot = -1, locked, escrow = '' } = recovery(here, id) ?? {}
+    const { slot, locked, escrow } = recovery(here, id) ?? { slot: -1, escrow: '' }
     expect([locked, await opens(index, slot, key), await opens(index, slot, String(first.key))]).toEqual([false, true, false])
     expect(Object.keys((await header(index)).metadata.keyslots)).toEqual(['0', String(slot)])
     const file = Buffer.from(escrow.replaceAll(/-----.*-----/g, ''), 'base64')
@@ -109,5 +113,19 @@ test('it starts there by itself from now on', async () => {
   const here = await startMachine(hardware, { from: 'disk', uuid: otherBoard, uncounted })
   await until(here, 'EPHEMERAL', () => ready(here))
   expect(status(here, 'STATE')).toMatchObject({ encryptionSlot: 0 })
+  await stop(here)
+}, 240_000)
+
+test('recipients of the configuration get a key of their own, beside the printed one', async () => {
+  const here = await startMachine(hardware, { from: 'disk', uuid: otherBoard, uncounted })
+  const { store } = here.machine
+  await until(here, 'EPHEMERAL', () => ready(here))
+  const printed = recovery(here, 'STATE')?.slot ?? -1
+  const document = `---\napiVersion: v1alpha1\nkind: DiskRecoveryConfig\nrecipients: [${recipientOf(identity)}]\n`
+  await here.machine.config.apply(`${configuration}${document}`, 'no-reboot')
+  const escrows = () =>
+    ['STATE', 'EPHEMERAL'].map((id) => store.get(VolumeRecovery, id)?.spec.keys.find(({ recipients }) => recipients)?.escrow)
+  await until(here, 'one key in both', () => escrows().every((escrow) => escrow !== undefined && escrow === escrows()[0]))
+  expect(await opens(3, printed, key)).toBe(true)
   await stop(here)
 }, 240_000)

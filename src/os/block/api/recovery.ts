@@ -4,12 +4,10 @@ import { parseRecipient } from '../../../wire/age/keys.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { newRecoveryKey, parseRecoveryKey } from '../../../wire/luks2/recovery-key.ts'
 import type { Machine } from '../../area.ts'
+import { mostRecipients } from '../documents/disk-recovery.ts'
 import type { EncryptedVolumes } from '../encryption/encrypted-volumes.ts'
 import { escrowOf } from '../encryption/recovery.ts'
 import { VolumeRecovery, VolumeRecoveryRequest } from '../resources/volume-recovery.ts'
-
-/** Most recipients: each takes a hundred bytes of the header. */
-const mostRecipients = 5
 
 const noVolumes = (what: string): never => {
   throw new RpcError('Unimplemented', `${what}: a container has no encrypted volumes, its host encrypts its files`)

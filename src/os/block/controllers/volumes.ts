@@ -11,9 +11,11 @@ import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
 import type { EncryptedVolumes } from '../encryption/encrypted-volumes.ts'
 import { KeyError } from '../encryption/passphrase.ts'
+import type { RecoverySlot } from '../encryption/recovery.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
 import { Disk } from '../resources/disk.ts'
+import { DiskRecovery } from '../resources/disk-recovery.ts'
 import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
 import { VolumeRecovery, VolumeRecoveryRequest } from '../resources/volume-recovery.ts'
@@ -51,11 +53,12 @@ export const settleVolumes = (
       lifecycle: weak(VolumeLifecycle),
       system: weak(SystemInformation, { id: 'systeminformation' }),
       salt: weak(EncryptionSalt, { id: 'salt' }),
+      whom: weak(DiskRecovery, { id: 'recovery' }),
       // Wakes this controller; the key itself is with the encrypted volumes.
       recoveryRequest: weak(VolumeRecoveryRequest),
     },
     outputs: { status: exclusive(VolumeStatus), request: exclusive(DiscoveryRefreshRequest), recovery: exclusive(VolumeRecovery) },
-    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, status, request, recovery, log, wakeIn }) {
+    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, whom, status, request, recovery, log, wakeIn }) {
       const ready = devices.get('devices')?.spec.ready === true
       const inUse = lifecycle.list().length > 0
       const found: Found = { disks: disk.list(), volumes: volume.list(), system: systemDiskOf(volume.list()) }
@@ -70,6 +73,7 @@ export const settleVolumes = (
       const { closed, busy } = settling.close((id) => inUse && config.get(id) !== undefined)
       if (busy.size > 0) wakeIn(closeInterval)
       const sources = { machineUUID: system.get('systeminformation')?.spec.uuid, salt: salt.get('salt')?.spec.diskSalt }
+      const recipients = whom.get('recovery')?.spec.recipients
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
         const wave = spec.provisioning.wave ?? 0
@@ -77,7 +81,7 @@ export const settleVolumes = (
         const before = status.get(id)?.spec
         let next = before && closed.has(id) ? { ...before, phase: 'closed' as const } : (before ?? waiting(spec))
         try {
-          if (turn && !busy.has(id)) next = await settling.settle(id, spec, { found, inUse, mayMake, sources })
+          if (turn && !busy.has(id)) next = await settling.settle(id, spec, { found, inUse, mayMake, sources, recipients })
         } catch (error) {
           // A volume that failed temporarily still needs its space, so no volume may take the remaining space until it is settled.
           if (!(error instanceof NoRoom || error instanceof OtherContent)) undecided = Math.min(undecided, wave)
@@ -88,12 +92,17 @@ export const settleVolumes = (
         if (next.phase === 'waiting' || next.phase === 'failed') blockedFrom = Math.min(blockedFrom, wave)
         status.put(id, next, { labels })
       }
-      for (const [id, { slot, locked, escrow }] of encrypted.recoveries) if (config.get(id)) recovery.put(id, { slot, locked, escrow })
+      for (const [id, { locked, keys }] of encrypted.recoveries) if (config.get(id)) recovery.put(id, recoverySpec(locked, keys))
       if (encrypted.dueIn !== undefined) wakeIn(encrypted.dueIn)
       if (ready) request.put('system', { request: settling.written + 1 })
     },
   })
 }
+
+const recoverySpec = (locked: boolean, keys: readonly RecoverySlot[]): SpecOf<typeof VolumeRecovery> => ({
+  locked,
+  keys: keys.map(({ slot, escrow, recipients }) => ({ slot, escrow, ...(recipients && { recipients: [...recipients] }) })),
+})
 
 function failed(config: Config, before: Status | undefined, error: unknown): Status {
   return {

@@ -1,23 +1,19 @@
 /**
- * Encrypted volumes: they are created, opened with the first key that works, and their key slots follow the configuration. Each
- * change of a header is a sequence of writes after any of which the volume can be opened with a key that is configured.
+ * Encrypted volumes: they are mapped where they are open, and their key slots follow the configuration. Each change of a header is
+ * a sequence of writes after any of which the volume can be opened with a key that is configured.
  */
 import type { Deadline } from '../../../cosi/clock.ts'
-import type { OpenDevice } from '../../../linux/block/device.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import { newVolume } from '../../../wire/luks2/format.ts'
-import { type Header, readHeader } from '../../../wire/luks2/header.ts'
-import { openSlot } from '../../../wire/luks2/key-slots.ts'
 import type { Machine } from '../../area.ts'
-import { known, probeDevice, withDevice } from '../device.ts'
+import { probeDevice } from '../device.ts'
 import { OtherContent, otherContent } from '../volumes/prepare.ts'
-import { KeyChanges } from './key-changes.ts'
+import { MachineEscrow } from './escrow.ts'
+import { type Desired, inOrder, isPassing, type Recovery, VolumeHeaders } from './headers.ts'
+import type { Synced } from './key-changes.ts'
 import { closeMapping, openMapping } from './mapping.ts'
-import { formatOf } from './parameters.ts'
-import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, recoveryType } from './passphrase.ts'
-import { type RecoverySlot, recoverySlots } from './recovery.ts'
+import { type EncryptionKey, recoveryType } from './passphrase.ts'
 import type { SealedKinds } from './sealed-kind.ts'
-import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
+import type { Unlocked } from './unlock.ts'
 
 /**
  * Whether the key slots follow the configuration. `outstanding`: the configuration changes keys, and not all changes were made.
@@ -39,20 +35,6 @@ export interface Opened {
   readonly keyState: KeyState
 }
 
-/** What a volume is opened with. */
-export interface Desired {
-  readonly encryption: Encryption
-  readonly sources: KeySources
-  /** Whether the key slots follow the configuration. STATE is first opened without one. */
-  readonly sync: boolean
-}
-
-/** The recovery key of a volume. */
-export interface Recovery extends RecoverySlot {
-  /** Whether no other key opened the volume. */
-  readonly locked: boolean
-}
-
 interface Held extends Opened {
   readonly path: string
   readonly desired: Desired
@@ -66,20 +48,14 @@ interface Held extends Opened {
 /** Milliseconds between attempts to bring keys in line: each derives the keys again. */
 const syncInterval = 60_000
 
-/** The key that an administrator gave; its token marks the slot it is in. */
-const recoveryKey: EncryptionKey = { slot: -1, type: recoveryType }
-
-const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
+/** Milliseconds until the other volumes follow when one has a new recovery key. */
+const followInterval = 2_000
 
 /** The encrypted volumes of a machine. */
 export class EncryptedVolumes {
   readonly #held = new Map<string, Held>()
-  readonly #unlocker: Unlocker
-  readonly #changes: KeyChanges
-  /** Recovery keys by volume, as its header was last read, with its device. */
-  readonly #recoveries = new Map<string, Recovery & { path: string }>()
-  /** The recovery key that was given, until the machine restarts: other volumes are opened after STATE. */
-  #given: string | undefined
+  readonly #headers: VolumeHeaders
+  readonly #escrow: MachineEscrow
   /** Headers are changed by one caller at a time: the controller of volumes and calls of the API. */
   #turn: Promise<unknown> = Promise.resolve()
 
@@ -87,8 +63,8 @@ export class EncryptedVolumes {
     readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>,
     readonly kinds: SealedKinds,
   ) {
-    this.#unlocker = new Unlocker(kinds, machine.clock)
-    this.#changes = new KeyChanges(machine, kinds)
+    this.#headers = new VolumeHeaders(machine, kinds)
+    this.#escrow = new MachineEscrow(machine, this.#headers.changes)
   }
 
   /** Volumes that are open. */
@@ -98,7 +74,7 @@ export class EncryptedVolumes {
 
   /** Recovery keys by volume. */
   get recoveries(): ReadonlyMap<string, Recovery> {
-    return this.#recoveries
+    return this.#headers.recoveries
   }
 
   /**
@@ -107,11 +83,10 @@ export class EncryptedVolumes {
    */
   provide(id: string, path: string, desired: Desired): Promise<Opened> {
     return this.#alone(async () => {
-      const as = JSON.stringify([desired.encryption, desired.sources.machineUUID, desired.sources.salt !== undefined, desired.sync])
       const before = this.#held.get(id)
-      if (before?.as === as && !before.due?.over) return before
+      if (before?.as === this.#asOf(desired) && !before.due?.over) return before
       try {
-        const held = { ...(await this.#provide(id, path, desired, before)), path, desired, as }
+        const held = { ...(await this.#provide(id, path, desired, before)), path, desired, as: this.#asOf(desired) }
         this.#held.set(id, held)
         return held
       } catch (error) {
@@ -122,7 +97,8 @@ export class EncryptedVolumes {
         else this.machine.log.warn('encryption keys not checked', fields)
         const held: Held = {
           ...before,
-          as,
+          desired,
+          as: this.#asOf(desired),
           keyState,
           failedSyncs: [messageOf(error)],
           due: isPassing(error) ? this.#nextSync() : undefined,
@@ -135,7 +111,9 @@ export class EncryptedVolumes {
 
   /** Milliseconds until the keys of an open volume are tried again; undefined when none are due. */
   get dueIn(): number | undefined {
-    const due = [...this.#held.values()].flatMap(({ due }) => due?.left ?? [])
+    const due = [...this.#held.values()].flatMap(({ due, as, desired }) =>
+      as === this.#asOf(desired) ? (due?.left ?? []) : followInterval,
+    )
     return due.length > 0 ? Math.min(...due) : undefined
   }
 
@@ -146,15 +124,18 @@ export class EncryptedVolumes {
     return true
   }
 
-  /** Puts a recovery key into every open volume, in place of the one before. Resolves to the volumes, each with what failed. */
+  /** Puts a recovery key into every open volume, in place of the printed one before. Resolves to the volumes, each with what failed. */
   replaceRecovery(key: string, escrow: string): Promise<Map<string, string | undefined>> {
     return this.#alone(async () => {
       const outcome = new Map<string, string | undefined>()
       for (const [id, held] of this.#held) {
         try {
-          const unlocked = await this.#unlock(id, held.path, held.desired, held)
-          this.#note(id, held.path, await this.#changes.replaceRecovery(held.path, unlocked, key, escrow), false)
-          unlocked.volumeKey.fill(0)
+          const unlocked = await this.#headers.unlock(id, held.path, held.desired, held.key)
+          try {
+            this.#headers.note(id, held.path, await this.#headers.changes.replaceRecovery(held.path, unlocked, key, { escrow }), false)
+          } finally {
+            unlocked.volumeKey.fill(0)
+          }
           outcome.set(id, undefined)
           this.machine.log.info('recovery key replaced', { volume: id })
         } catch (error) {
@@ -168,14 +149,7 @@ export class EncryptedVolumes {
 
   /** Volumes without another key that this recovery key opens. They open in the next round. */
   giveRecovery(key: string): Promise<string[]> {
-    return this.#alone(async () => {
-      const opened: string[] = []
-      const passphrase = new Uint8Array(Buffer.from(key))
-      for (const [id, { path, locked }] of this.#recoveries)
-        if (locked && (await this.#reading(path, (header, device) => opensRecovery(header, passphrase, device)))) opened.push(id)
-      if (opened.length > 0) this.#given = key
-      return opened
-    })
+    return this.#alone(() => this.#headers.giveRecovery(key))
   }
 
   async #alone<T>(run: () => Promise<T>): Promise<T> {
@@ -184,17 +158,16 @@ export class EncryptedVolumes {
     return turn
   }
 
-  #reading<T>(path: string, use: (header: Header, device: OpenDevice) => Promise<T>): Promise<T> {
-    return withDevice(this.machine.kernel.block, path, known, async (device) => {
-      const header = await readHeader((offset, length) => device.read(offset, length), device.size)
-      return use(await this.#changes.mended(path, header), device)
-    })
-  }
-
-  #note(id: string, path: string, { metadata }: Header, locked: boolean): void {
-    const [slot] = recoverySlots(metadata)
-    if (slot) this.#recoveries.set(id, { ...slot, locked, path })
-    else this.#recoveries.delete(id)
+  /** What the keys of a volume follow: while it is the same, they are not compared again. */
+  #asOf({ encryption, sources: { machineUUID, salt }, sync, recipients }: Desired): string {
+    return JSON.stringify([
+      encryption,
+      machineUUID,
+      salt !== undefined,
+      sync,
+      recipients,
+      sync && recipients && this.#escrow.due(recipients),
+    ])
   }
 
   #nextSync(): Deadline {
@@ -203,16 +176,15 @@ export class EncryptedVolumes {
 
   async #provide(id: string, path: string, desired: Desired, before: Held | undefined): Promise<Omit<Held, 'as' | 'path' | 'desired'>> {
     const { kernel, log } = this.machine
+    const headers = this.#headers
     const { found, size } = await probeDevice(kernel.block, path)
     if (found && found.name !== 'luks') throw new OtherContent(otherContent(id, 'an encrypted volume', path, found.name))
-    const unlocked = found ? await this.#unlock(id, path, desired, before) : await this.#create(id, path, desired)
+    const unlocked = found ? await headers.unlock(id, path, desired, before?.key) : await headers.create(id, path, desired)
     try {
       const { slot, volumeKey } = unlocked
       for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
-      const keys = { volume: id, path, keys: inOrder(desired.encryption), sources: desired.sources }
-      const unchanged = { header: unlocked.header, working: undefined, failed: [], passing: false }
-      const { header, working, failed: failedSyncs, passing } = desired.sync ? await this.#changes.sync(keys, unlocked) : unchanged
-      this.#note(id, path, header, false)
+      const { header, working, failed: failedSyncs, passing } = await this.#sync(id, path, desired, unlocked)
+      headers.note(id, path, header, false)
       // Once another key works, changes of the keys need the recovery key no more.
       const key = unlocked.key.type === recoveryType && working ? working : unlocked.key
       const due = passing ? this.#nextSync() : undefined
@@ -226,39 +198,23 @@ export class EncryptedVolumes {
     }
   }
 
-  /** Creates a volume with the first key that can be made. */
-  async #create(id: string, path: string, { encryption, sources }: Desired): Promise<Unlocked> {
-    const failed: string[] = []
-    let passing = false
-    for (const key of inOrder(encryption)) {
-      const made = await newPassphrase({ key, slot: key.slot, volume: id, sources }, this.kinds).catch((error: unknown) => {
-        passing ||= isPassing(error)
-        failed.push(reasonOf(key, error))
-      })
-      if (!made) continue
-      const format = await formatOf(this.machine.kernel, path, encryption)
-      const cost = await this.#changes.cost()
-      this.machine.log.info('creating encrypted volume', { volume: id, device: path, cipher: format.cipher, slot: key.slot, key: key.type })
-      const { header, volumeKey, steps } = await newVolume(format, { slot: key.slot, ...made, cost })
-      await this.#changes.write(path, steps)
-      return { header, volumeKey, slot: key.slot, key, failed }
+  /** Brings the keys of an open header in line, then its recovery key. Neither keeps the volume from being used. */
+  async #sync(volume: string, path: string, { encryption, sources, sync, recipients }: Desired, unlocked: Unlocked): Promise<Synced> {
+    const { header } = unlocked
+    if (!sync) return { header, working: undefined, failed: [], passing: false }
+    const synced = await this.#headers.changes.sync({ volume, path, keys: inOrder(encryption), sources }, unlocked)
+    // Without another key that works, the one for recipients may be the only one that does.
+    if (!recipients || (recipients.length === 0 && !synced.working)) return synced
+    const others = [...this.#held.keys()].flatMap((id) => (id === volume ? [] : (this.recoveries.get(id)?.keys ?? [])))
+    try {
+      const escrowed = { volume, path, header: synced.header, volumeKey: unlocked.volumeKey, recipients, others }
+      return { ...synced, header: await this.#escrow.sync(escrowed) }
+    } catch (error) {
+      const reason = `recovery key for recipients: ${messageOf(error)}`
+      this.machine.log.error('recovery key not in sync', { volume, error: reason })
+      // What was written before it failed is read again.
+      return { ...synced, header: await this.#headers.read(path), failed: [...synced.failed, reason] }
     }
-    throw new KeyError(`no key for encrypted volume "${id}" can be used: ${failed.join('; ')}`, { passing })
-  }
-
-  /** Opens the header with the key that opened it before, else with the first of the configuration that works, at last the recovery key. */
-  async #unlock(volume: string, path: string, { encryption, sources: own }: Desired, before: Held | undefined): Promise<Unlocked> {
-    const recovery = this.#given
-    const keys = [...(before ? [before.key] : []), ...inOrder(encryption), ...(recovery ? [recoveryKey] : [])]
-    return this.#reading(path, async (header, device) => {
-      const read = (offset: number, length: number) => device.read(offset, length)
-      try {
-        return await this.#unlocker.unlock({ volume, path, header, read, keys, sources: { ...own, recovery } })
-      } catch (error) {
-        if (!before) this.#note(volume, path, header, error instanceof KeyError)
-        throw error
-      }
-    })
   }
 }
 
@@ -270,14 +226,3 @@ const keyStateOf = ({ sync }: Desired, failedSyncs: readonly string[]): KeyState
 /** Whether the configuration has other keys than those in the header, as far as it was compared. */
 const changesKeys = ({ keyState, desired: { encryption } }: Held, desired: Desired): boolean =>
   keyState === 'outstanding' || !Bun.deepEquals(inOrder(encryption), inOrder(desired.encryption))
-
-const isPassing = (error: unknown): boolean => error instanceof KeyError && error.passing
-
-async function opensRecovery({ metadata }: Header, passphrase: Uint8Array, device: OpenDevice): Promise<boolean> {
-  for (const { slot } of recoverySlots(metadata)) {
-    const volumeKey = await openSlot(metadata, slot, passphrase, (offset, length) => device.read(offset, length))
-    volumeKey?.fill(0)
-    if (volumeKey) return true
-  }
-  return false
-}

@@ -9,7 +9,7 @@ import { known, withDevice, writeSteps } from '../device.ts'
 import { measureCost } from './cost.ts'
 import { capacityOf } from './parameters.ts'
 import { type EncryptionKey, KeyError, type KeySources, newPassphrase, passphraseOf } from './passphrase.ts'
-import { marksRecovery, recoverySlots, recoveryTokenOf } from './recovery.ts'
+import { type Escrow, marksRecovery, recoverySlots, recoveryTokenOf } from './recovery.ts'
 import { fits, isCurrent, type KeyUse, type SealedKinds } from './sealed-kind.ts'
 import type { Unlocked } from './unlock.ts'
 
@@ -95,13 +95,29 @@ export class KeyChanges {
     return { header, working: working[0], failed, passing }
   }
 
-  /** Puts a recovery key in place of those before, which work until it does. */
-  async replaceRecovery(path: string, { header: before, volumeKey }: Unlocked, key: string, escrow: string): Promise<Header> {
+  /** Puts a recovery key in place of those before, which work until it does: of printed keys, or of those for recipients. */
+  async replaceRecovery(
+    path: string,
+    { header: before, volumeKey }: Pick<Unlocked, 'header' | 'volumeKey'>,
+    key: string,
+    escrow: Escrow,
+  ): Promise<Header> {
     const passphrase = new Uint8Array(Buffer.from(key))
     const slot = freeSlot(before.metadata)
     const token = recoveryTokenOf(escrow)
-    let header = await this.#apply(path, await addSlot(before, volumeKey, { slot, passphrase, cost: await this.cost(), token }))
-    for (const old of recoverySlots(before.metadata)) header = await this.#apply(path, removeSlot(header, old.slot))
+    const header = await this.#apply(path, await addSlot(before, volumeKey, { slot, passphrase, cost: await this.cost(), token }))
+    const old = recoverySlots(before.metadata).filter(({ recipients }) => (recipients === undefined) === (escrow.recipients === undefined))
+    return this.removeSlots(
+      path,
+      header,
+      old.map((each) => each.slot),
+    )
+  }
+
+  /** Removes keys. */
+  async removeSlots(path: string, before: Header, slots: readonly number[]): Promise<Header> {
+    let header = before
+    for (const slot of slots) header = await this.#apply(path, removeSlot(header, slot))
     return header
   }
 

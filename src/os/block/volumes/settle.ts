@@ -28,6 +28,8 @@ export interface Turn {
   readonly mayMake: boolean
   /** What keys of encrypted volumes are derived from. */
   readonly sources?: KeySources | undefined
+  /** Recipients of the recovery key of encrypted volumes, once they are known. */
+  readonly recipients?: readonly string[] | undefined
 }
 
 type Dependencies = Pick<Machine, 'kernel' | 'spawn' | 'log' | 'clock' | 'meta'>
@@ -83,7 +85,7 @@ export class Settling {
     if (!inUse) return locatedStatus(config, located, 'located')
     await this.#grow(id, config, located)
     if (id === 'STATE') await this.#recordState(config)
-    if (isEncrypted(config)) return this.#settleEncrypted(id, config, located, turn.sources ?? {})
+    if (isEncrypted(config)) return this.#settleEncrypted(id, config, located, turn)
     const { dev_path: path, uuid = '', partition_uuid: partition = '', name } = located.spec
     const made = await this.#prepare(id, config, path, `${path} ${uuid} ${partition}`)
     if (made === name) return locatedStatus(config, located, 'ready')
@@ -93,10 +95,11 @@ export class Settling {
   }
 
   /** Opens an encrypted volume and prepares the file system in it. A new header must be probed before it is used. */
-  async #settleEncrypted(id: string, config: EncryptedConfig, located: Located, sources: KeySources): Promise<Status> {
+  async #settleEncrypted(id: string, config: EncryptedConfig, located: Located, turn: Turn): Promise<Status> {
     const { encryption } = config
+    const { sources = {}, recipients } = turn
     const { dev_path: path, name } = located.spec
-    const opened = await this.encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config) })
+    const opened = await this.encrypted.provide(id, path, { encryption, sources, sync: isDeclared(id, config), recipients })
     const inside = await this.#prepare(id, config, opened.device, `${opened.device} ${opened.uuid}`)
     if (name !== 'luks') this.written++
     return encryptedStatus(config, located, name === 'luks' ? 'ready' : 'prepared', { ...opened, inside })

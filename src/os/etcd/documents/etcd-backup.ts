@@ -2,9 +2,10 @@ import * as v from 'valibot'
 import { parseSchedule } from '../../../document/cron.ts'
 import { base64, described, duration, listOf, needed, section, text, unsigned, url } from '../../../document/fields.ts'
 import { type DocumentOf, defineDocument, type Reporter } from '../../../document/kind.ts'
+import { recipientRules } from '../../../document/recipients.ts'
 import { matches, parseCertificate } from '../../../pki/certificate.ts'
 import { parseKey } from '../../../pki/key.ts'
-import { parseIdentity, parseRecipient } from '../../../wire/age/keys.ts'
+import { parseIdentity } from '../../../wire/age/keys.ts'
 import { parseHostPort } from '../../../wire/host-port.ts'
 import { folderRules } from './folder-rules.ts'
 
@@ -97,10 +98,7 @@ function keyRules({ recipients = [], identity }: EtcdBackups, report: Reporter):
       ['recipients'],
       'a recipient (age1…) or an identity is required: a backup holds every secret of the cluster and is never stored readable',
     )
-  if (recipients.length > 20) report.error(['recipients'], 'at most 20 recipients')
-  for (const [index, recipient] of recipients.entries())
-    if (!parses(parseRecipient, recipient))
-      report.error(['recipients', index], 'not a recipient of age: "age1…" is expected, as "age-keygen" prints it')
+  recipientRules(recipients, 20, report)
   if (identity !== undefined && !parses(parseIdentity, identity))
     report.error(['identity'], 'not an identity of age: "AGE-SECRET-KEY-1…" is expected, as "age-keygen" prints it')
 }

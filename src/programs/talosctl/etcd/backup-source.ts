@@ -3,32 +3,13 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { backupNameOf, matchesName } from '../../../os/etcd/resources/backup-name.ts'
 import { decrypt } from '../../../wire/age/file.ts'
-import { parseIdentityFile } from '../../../wire/age/keys.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
-import { codeOf } from '../../../wire/errno.ts'
-import { messageOf } from '../../../wire/error-message.ts'
 import type { Cluster } from '../cluster.ts'
 import { describe, UsageError } from '../failure.ts'
-import { readTextIfThere } from '../read-text.ts'
+import { readIdentities } from '../identities.ts'
 import { HashMissing, type Snapshot, saveSnapshot, snapshotChunks } from './snapshot.ts'
 
 const magic = 'age-encryption.org/'
-
-/** Reads the identities of a file. */
-export async function readIdentities(path: string): Promise<Uint8Array[]> {
-  let text: string | undefined
-  try {
-    text = await readTextIfThere(path)
-  } catch (error) {
-    throw new UsageError(`read "${path}": ${codeOf(error)}`)
-  }
-  if (text === undefined) throw new UsageError(`read "${path}": there is no such file`)
-  try {
-    return parseIdentityFile(text)
-  } catch (error) {
-    throw new UsageError(`"${path}" is no identity file of age: ${messageOf(error)}`)
-  }
-}
 
 /** Where a snapshot is saved, and how it is got. */
 interface Saving {

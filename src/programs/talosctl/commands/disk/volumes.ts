@@ -2,7 +2,9 @@ import { Command } from 'commander'
 import { DecodeError } from '../../../../wire/decode-error.ts'
 import { parseRecoveryKey } from '../../../../wire/luks2/recovery-key.ts'
 import type { Cluster } from '../../cluster.ts'
+import { escrowedKeys } from '../../disk/escrow.ts'
 import { UsageError } from '../../failure.ts'
+import { readIdentities } from '../../identities.ts'
 import type { Io } from '../../io.ts'
 import { qrText } from '../../output/qr.ts'
 import { readText } from '../../read-text.ts'
@@ -10,6 +12,8 @@ import { readText } from '../../read-text.ts'
 interface KeyOptions {
   recipient: readonly string[]
   qr: boolean
+  identity?: string
+  insecure?: boolean
 }
 
 interface UnlockOptions {
@@ -33,6 +37,11 @@ export const volumes = (io: Io, cluster: Cluster) => {
       [],
     )
     .option('--no-qr', 'show the text only')
+    .option(
+      '--identity <file>',
+      'make none: show the key of the node that was encrypted to recipients, with an identity of age in this file',
+    )
+    .option('-i, --insecure', 'with --identity, while STATE is locked: connect without a client certificate')
     .action((options: KeyOptions) => runRecoveryKey(io, cluster, options))
   command
     .command('unlock')
@@ -46,8 +55,13 @@ export const volumes = (io: Io, cluster: Cluster) => {
   return command
 }
 
-/** Makes a recovery key and prints it: the node does not show it again. */
-export async function runRecoveryKey(io: Io, cluster: Cluster, { recipient, qr }: KeyOptions): Promise<void> {
+/** Makes a recovery key and prints it: the node does not show it again. With an identity, prints what the node has for it. */
+export async function runRecoveryKey(io: Io, cluster: Cluster, { recipient, qr, identity, insecure }: KeyOptions): Promise<void> {
+  if (identity !== undefined) {
+    if (recipient.length > 0) throw new UsageError('use --recipient to make a key, or --identity to show the one that there is')
+    return showEscrowed(io, cluster, { identity, insecure, qr })
+  }
+  if (insecure) throw new UsageError('--insecure is for --identity: only an administrator makes a key')
   await cluster.single('volumes recovery-key')
   const [reply] = await cluster.ask('ichor.v1.VolumeService/NewRecoveryKey', { recipients: recipient })
   if (!reply) throw new Error('the node answered without a key')
@@ -55,6 +69,27 @@ export async function runRecoveryKey(io: Io, cluster: Cluster, { recipient, qr }
   io.stderr.write(`The recovery key of ${reply.volumes.join(', ')}. It is not shown again, and the one before is void.\n`)
   io.stdout.write(`${reply.key}\n`)
   if (qr) io.stdout.write(`\n${qrText(reply.key, io.stdout.colors)}`)
+}
+
+/** Prints the keys of a node that an identity reads; one, except where volumes have different ones. */
+async function showEscrowed(
+  io: Io,
+  cluster: Cluster,
+  { identity, insecure, qr }: { identity: string; insecure?: boolean | undefined; qr: boolean },
+): Promise<void> {
+  const identities = await readIdentities(identity)
+  const target = insecure ? await cluster.insecure() : cluster
+  try {
+    await target.single('volumes recovery-key')
+    const found = await escrowedKeys(target, identities)
+    for (const [key, volumes] of found) {
+      io.stderr.write(`The recovery key of ${volumes.join(', ')}.\n`)
+      io.stdout.write(`${key}\n`)
+      if (qr) io.stdout.write(`\n${qrText(key, io.stdout.colors)}`)
+    }
+  } finally {
+    if (target !== cluster) await target.close()
+  }
 }
 
 /** Reads a recovery key, which is never an argument, and opens what it opens. */

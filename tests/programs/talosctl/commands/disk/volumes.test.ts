@@ -2,8 +2,11 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { unary } from '../../../../../src/rpc/server/method.ts'
+import { stringify } from 'yaml'
+import { escrowOf } from '../../../../../src/os/block/encryption/recovery.ts'
+import { serverStream, unary } from '../../../../../src/rpc/server/method.ts'
 import { RpcError } from '../../../../../src/rpc/status.ts'
+import { newIdentity, parseIdentity, parseRecipient, recipientOf } from '../../../../../src/wire/age/keys.ts'
 import { newRecoveryKey } from '../../../../../src/wire/luks2/recovery-key.ts'
 import { talosctl } from '../../peer.ts'
 
@@ -13,7 +16,14 @@ const key = newRecoveryKey()
 
 const admins = ['os:admin'] as const
 const received: unknown[] = []
+const identity = newIdentity()
+const escrow = await escrowOf(key, [parseRecipient(recipientOf(parseIdentity(identity)))])
 const methods = [
+  serverStream('cosi.resource.State/List', admins, async function* ({ type }) {
+    expect(type).toBe('VolumeRecoveries.block.ichor.dev')
+    for (const id of ['EPHEMERAL', 'STATE'])
+      yield { resource: { metadata: { id }, spec: { yamlSpec: stringify({ locked: false, keys: [{ slot: 31, escrow }] }) } } }
+  }),
   unary('ichor.v1.VolumeService/NewRecoveryKey', admins, ({ recipients }) => {
     received.push(recipients)
     return { messages: [{ key, volumes: ['STATE', 'EPHEMERAL'], failed: ['u-data: the KMS does not answer'] }] }
@@ -23,6 +33,9 @@ const methods = [
     return { messages: [{ volumes: ['STATE'] }] }
   }),
 ]
+const redacted = serverStream('cosi.resource.State/List', admins, async function* () {
+  yield { resource: { metadata: { id: 'STATE' }, spec: { yamlSpec: stringify({ locked: false, keys: [{ slot: 31, escrow: '' }] }) } } }
+})
 const run = (...args: string[]) => talosctl(methods, ['volumes', ...args])
 const file = (name: string, text: string) => {
   writeFileSync(join(folder, name), text)
@@ -57,4 +70,22 @@ test('a key is read from a file, never from an argument, and checked before it i
   expect(mistyped.stderr).toContain('the recovery key is mistyped')
   expect((await run('unlock')).stderr).toContain('use --recovery-key, which reads the key from standard input')
   expect((await run('unlock', '--recovery-key', '--recovery-key-file', 'x')).stderr).toContain('use --recovery-key, which reads')
+})
+
+test('the key that a node encrypted to a recipient is shown with the identity, and with no other', async () => {
+  const shown = await run('recovery-key', '--no-qr', '--identity', file('identity', `${identity}\n`))
+  expect(shown).toEqual({ code: 0, stdout: `${key}\n`, stderr: 'The recovery key of EPHEMERAL, STATE.\n' })
+  const other = await run('recovery-key', '--identity', file('stranger', newIdentity()))
+  expect([other.code, other.stdout, other.stderr]).toEqual([
+    1,
+    '',
+    expect.stringContaining('the identity reads no recovery key: EPHEMERAL: '),
+  ])
+  expect((await run('recovery-key', '--identity', 'x', '--recipient', 'age1a')).stderr).toContain(
+    'use --recipient to make a key, or --identity',
+  )
+  expect((await run('recovery-key', '--insecure')).stderr).toContain('--insecure is for --identity')
+  expect((await talosctl([redacted], ['volumes', 'recovery-key', '--identity', file('identity', identity)])).stderr).toContain(
+    'the node shows no recovery key for recipients',
+  )
 })
