@@ -24,8 +24,8 @@ export function zstd(level: number): Compressor {
 }
 
 /**
- * XZ: a sixth smaller, and about ten times slower to read. Code for amd64 passes a filter first; the kernel has none for arm64 before
- * 6.11 (lib/xz/Kconfig).
+ * XZ: a sixth smaller, and about ten times slower to read. Code for amd64 passes a filter first; Debian's kernel for
+ * arm64 decodes without filters only (CONFIG_XZ_DEC_X86 is not set).
  */
 export async function xz(blockSize: number, target: Target = targets.amd64): Promise<Compressor> {
   const version = (await run(['xz', '--version'])).match(/liblzma (\S+)/)?.[1] ?? 'unknown'
