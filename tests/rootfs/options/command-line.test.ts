@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { targets } from '../../rootfs/build/target.ts'
-import { commandLine } from '../../rootfs/image/command-line.ts'
-import { CommandLineError, grubWords } from '../../src/oci/kernel-command-line.ts'
+import { targets } from '../../../rootfs/build/target.ts'
+import { commandLine } from '../../../rootfs/image/command-line.ts'
+import { CommandLineError, grubWords } from '../../../src/oci/kernel-command-line.ts'
 
 test('the command line has what init requires, and the source of the configuration', () => {
   const words = commandLine([], 'nocloud').split(' ')

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { UsageError } from '../../rootfs/build/failure.ts'
-import { imageOptions } from '../../rootfs/image/options.ts'
-import { profileArguments } from '../../rootfs/image/profile.ts'
-import { release } from '../../src/release.ts'
+import { UsageError } from '../../../rootfs/build/failure.ts'
+import { imageOptions } from '../../../rootfs/image/options.ts'
+import { profileArguments } from '../../../rootfs/image/profile.ts'
+import { release } from '../../../src/release.ts'
 
 const argsOf = (text: string) => profileArguments(Buffer.from(text)).args.join(' ')
 const folder = mkdtempSync(join(tmpdir(), 'ichor-profile-test-'))

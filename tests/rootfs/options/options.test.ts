@@ -3,14 +3,14 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { UsageError } from '../../rootfs/build/failure.ts'
-import { checkGiven } from '../../rootfs/image/given.ts'
-import { imageKey, ownKeyPath } from '../../rootfs/image/key.ts'
-import { imageOptions } from '../../rootfs/image/options.ts'
-import { checkKeys } from '../../rootfs/image/secure-boot.ts'
-import { checkManifest, formatManifest } from '../../src/oci/image-manifest.ts'
-import { platforms } from '../../src/os/network/platform/platforms.ts'
-import { KeyError, publicLine, signatureLine } from '../../src/programs/factory/image-key.ts'
+import { UsageError } from '../../../rootfs/build/failure.ts'
+import { checkGiven } from '../../../rootfs/image/given.ts'
+import { imageKey, ownKeyPath } from '../../../rootfs/image/key.ts'
+import { imageOptions } from '../../../rootfs/image/options.ts'
+import { checkKeys } from '../../../rootfs/image/secure-boot.ts'
+import { checkManifest, formatManifest } from '../../../src/oci/image-manifest.ts'
+import { platforms } from '../../../src/os/network/platform/platforms.ts'
+import { KeyError, publicLine, signatureLine } from '../../../src/programs/factory/image-key.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-options-'))
 afterAll(() => rmSync(folder, { recursive: true }))
