@@ -4,6 +4,7 @@ import { newTable, writeTable } from '../../src/wire/gpt/table.ts'
 import { probe } from '../../src/wire/probe/probe.ts'
 import { type DeviceView, viewOf } from '../../src/wire/probe/view.ts'
 import { swapHeader } from '../../src/wire/swap.ts'
+import { raidSuperblock } from '../os/block/raid-superblock.ts'
 import { runs } from '../support/runs.ts'
 
 const mebibyte = 1 << 20
@@ -75,6 +76,50 @@ describe('probing', () => {
     image.fill(0, 0, 512)
     expect(probe(whole(image), 512)).toBeUndefined()
   })
+
+  test('detects a member of an array before what lies on the array', () => {
+    for (const version of ['0.90', '1.0', '1.1', '1.2'] as const) {
+      const image = Buffer.alloc(mebibyte)
+      if (version === '0.90' || version === '1.0') image.write('LUKS\xba\xbe\0\x02', 0, 'latin1')
+      const { offset, bytes } = raidSuperblock(version, image.length)
+      image.set(bytes, offset)
+      expect(probe(whole(image), 512)).toMatchObject({ name: 'linux_raid_member', uuid: '00112233-4455-6677-8899-aabbccddeeff' })
+    }
+    const image = Buffer.alloc(mebibyte)
+    image.set(raidSuperblock('1.0', mebibyte).bytes, 4096)
+    expect(probe(whole(image), 512)).toBeUndefined()
+    const { offset, bytes } = raidSuperblock('0.90', mebibyte)
+    image.set(bytes.swap32(), offset)
+    expect(probe(whole(image), 512)?.uuid).toBe('00112233-4455-6677-8899-aabbccddeeff')
+  })
+
+  test.each([512, 4096])(
+    'does not take the content of the last partition for the content of the disk, sectors of %d bytes',
+    (sectorSize) => {
+      const size = 8 * mebibyte
+      const table = newTable({ sectorSize, size, diskGuid: crypto.randomUUID() })
+      const { offset, bytes } = raidSuperblock('0.90', size)
+      const probed = () => {
+        const image = new Uint8Array(size)
+        for (const part of writeTable(table, { protective: true }).flat()) image.set(part.bytes, part.offset)
+        image.set(bytes, offset)
+        return probe(whole(image), sectorSize)?.name
+      }
+      // The table of an array that lies on the disk ends before the superblock.
+      expect(probed()).toBe('linux_raid_member')
+      const first = mebibyte / sectorSize
+      table.partitions.push({
+        index: 1,
+        name: 'r-data',
+        type: crypto.randomUUID(),
+        guid: crypto.randomUUID(),
+        first,
+        last: offset / sectorSize,
+        attributes: 0n,
+      })
+      expect(probed()).toBe('gpt')
+    },
+  )
 
   test('detects an MBR, and does not mistake a boot sector for one', () => {
     const image = new Uint8Array(mebibyte)

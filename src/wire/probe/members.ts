@@ -33,18 +33,37 @@ const lvm: Probe = (view) => {
 }
 
 const mdMagic = 0xa92b4efc
+const raidMember = 'linux_raid_member'
 
-/** Members of Linux software RAID, by superblocks of version 1 (drivers/md, md_p.h) and of version 0.90 at the end. */
+/**
+ * Members of Linux software RAID with a superblock of version 1 (md_p.h in Linux): 1.1 at the start, 1.2 after 4 KiB, 1.0 near
+ * the end. Each records its own sector, which a stray copy of one does not match.
+ */
 const raid: Probe = (view) => {
   const nearEnd = Math.floor((view.size - 8192) / 4096) * 4096
   for (const at of [0, 4096, nearEnd]) {
     const block = buffer(view.bytes(at, 256))
     if (block?.readUInt32LE(0) !== mdMagic || block.readUInt32LE(4) !== 1) continue
-    return signature({ name: 'linux_raid_member', uuid: uuidText(block.subarray(16, 32)), label: labelText(block.subarray(32, 64)) })
+    if (block.readBigUInt64LE(144) !== BigInt(at / 512)) continue
+    return signature({ name: raidMember, uuid: uuidText(block.subarray(16, 32)), label: labelText(block.subarray(32, 64)) })
   }
-  const old = buffer(view.bytes(Math.floor(view.size / 65536) * 65536 - 65536, 64))
-  if (old?.readUInt32LE(0) !== mdMagic || old.readUInt32LE(4) !== 0) return undefined
-  return signature({ name: 'linux_raid_member' })
+  return undefined
+}
+
+/** Where a RAID superblock of version 0.90 lies on a device of this size: in its last whole 64 KiB. */
+export const oldRaidOffset = (size: number): number => Math.floor(size / 65536) * 65536 - 65536
+
+/** Members of Linux software RAID with a superblock of version 0.90, in the byte order of the machine that wrote it. */
+export const oldRaid: Probe = (view) => {
+  const block = buffer(view.bytes(oldRaidOffset(view.size), 64))
+  if (!block) return undefined
+  const little = block.readUInt32LE(0) === mdMagic
+  if (!little && block.readUInt32BE(0) !== mdMagic) return undefined
+  const word = (index: number): number => (little ? block.readUInt32LE(index * 4) : block.readUInt32BE(index * 4))
+  if (word(1) !== 0) return undefined
+  const uuid = Buffer.alloc(16)
+  for (const [place, index] of [5, 13, 14, 15].entries()) uuid.writeUInt32BE(word(index), place * 4)
+  return signature({ name: raidMember, uuid: uuidText(uuid) })
 }
 
 /** Members of a ZFS pool: the magic of an uberblock, in either byte order, in the ring of the first label. */
@@ -63,5 +82,8 @@ const bluestore: Probe = (view) =>
 /** The META partition. */
 const meta: Probe = (view) => (buffer(view.bytes(0, 4))?.readUInt32BE() === 0x5a4b3c2d ? signature({ name: 'talosmeta' }) : undefined)
 
-/** All of them. */
-export const members: readonly Probe[] = [luks, lvm, raid, zfs, bluestore, meta]
+/** All but `oldRaid`. RAID comes first: a mirror's member with its superblock at the end begins like the file system on the array. */
+export const members: readonly Probe[] = [raid, lvm, luks, zfs, bluestore, meta]
+
+/** Whether a signature marks a part of something larger (a volume group, an array, a pool), which must not be used by itself. */
+export const isMember = (name: string): boolean => ['lvm2-pv', raidMember, 'zfs', 'bluestore'].includes(name)

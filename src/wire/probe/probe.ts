@@ -3,7 +3,7 @@ import { DecodeError } from '../decode-error.ts'
 import { type GptTable, readTable } from '../gpt/table.ts'
 import { fileSystems } from './file-systems.ts'
 import { mbrKind } from './mbr.ts'
-import { members } from './members.ts'
+import { members, oldRaid, oldRaidOffset } from './members.ts'
 import { type Signature, signature } from './signature.ts'
 import type { DeviceView } from './view.ts'
 
@@ -17,18 +17,31 @@ export interface Probed extends Signature {
 
 /** The contents of a device with this sector size; undefined when no known signature was found. */
 export function probe(view: DeviceView, sectorSize: number): Probed | undefined {
+  const old = oldRaid(view)
+  if (old && !inPartition(view, sectorSize, oldRaidOffset(view.size))) return old
   for (const recognise of [...members, ...fileSystems]) {
     const found = recognise(view)
     if (found) return found
   }
   const mbr = mbrKind(view)
   if (mbr === 'mbr') return signature({ name: 'mbr', blockSize: sectorSize })
+  const table = tableOf(view, sectorSize)
+  if (table) return { ...signature({ name: 'gpt', uuid: table.diskGuid, blockSize: sectorSize, size: view.size }), table }
+  // A protective MBR with a damaged GPT: the disk is not empty.
+  return mbr === 'protective' ? signature({ name: 'gpt', blockSize: sectorSize }) : undefined
+}
+
+function tableOf(view: DeviceView, sectorSize: number): GptTable | undefined {
   try {
-    const table = readTable(view, sectorSize)
-    return { ...signature({ name: 'gpt', uuid: table.diskGuid, blockSize: sectorSize, size: view.size }), table }
+    return readTable(view, sectorSize)
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error
-    // A protective MBR with a damaged GPT: the disk is not empty.
-    return mbr === 'protective' ? signature({ name: 'gpt', blockSize: sectorSize }) : undefined
+    return undefined
   }
+}
+
+/** Whether an offset belongs to a partition, whose content must not hide the partition table of the disk. */
+function inPartition(view: DeviceView, sectorSize: number, offset: number): boolean {
+  const sector = Math.floor(offset / sectorSize)
+  return tableOf(view, sectorSize)?.partitions.some(({ first, last }) => first <= sector && sector <= last) ?? false
 }

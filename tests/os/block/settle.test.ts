@@ -6,8 +6,11 @@ import type { Machine } from '../../../src/os/area.ts'
 import { EncryptedVolumes } from '../../../src/os/block/encryption/encrypted-volumes.ts'
 import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { Disk } from '../../../src/os/block/resources/disk.ts'
+import { prepare } from '../../../src/os/block/volumes/prepare.ts'
+import { provision } from '../../../src/os/block/volumes/provision.ts'
 import { Settling } from '../../../src/os/block/volumes/settle.ts'
 import { stateVolume } from '../../../src/os/block/volumes/system.ts'
+import { raidSuperblock } from './raid-superblock.ts'
 
 /** A system disk whose STATE holds a file system of this name, or nothing; or has no STATE any more. */
 function found(name?: string) {
@@ -36,3 +39,29 @@ test('STATE is missing if wiped before use, and failed if its partition disappea
   expect((await settle('xfs')).phase).toBe('located')
   await expect(settle()).rejects.toThrow('volume "STATE" was on /dev/vda5, which no longer exists')
 })
+
+test.each(['lvm2-pv', 'linux_raid_member'])(
+  'a disk with %s is neither partitioned nor mounted, and a line explains what to do',
+  async (name) => {
+    const image = Buffer.alloc(1 << 20)
+    if (name === 'linux_raid_member') image.set(raidSuperblock('1.2', image.length).bytes, 4096)
+    else {
+      image.write('LABELONE', 512, 'latin1')
+      image.write('LVM2 001', 512 + 24, 'latin1')
+    }
+    const device = {
+      ...{ size: image.length, sectorSize: 512 },
+      read: async (offset: number, length: number) => image.subarray(offset, offset + length),
+      close: async () => {},
+    }
+    const machine = { log: silent, kernel: { block: { openDevice: async () => device } } } as unknown as Machine
+    const disks = [{ spec: { dev_path: '/dev/vdb' } }] as unknown as Parameters<typeof provision>[3]
+    await expect(provision(machine, 'u-data', { minSize: 1 << 16 } as Parameters<typeof provision>[2], disks)).rejects.toThrow(
+      /^no disk for volume "u-data": \/dev\/vdb holds \w.* \(to give it up: "talosctl wipe disk vdb"\)$/,
+    )
+    const mounted = { provisioning: {}, mount: {} } as Parameters<typeof prepare>[2]
+    await expect(prepare(machine, 'e-data', mounted, '/dev/vdb')).rejects.toThrow(
+      `volume "e-data" must be a file system, but /dev/vdb holds ${name}: nothing was changed; to give it up run "talosctl wipe disk vdb"`,
+    )
+  },
+)

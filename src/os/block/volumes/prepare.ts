@@ -1,3 +1,4 @@
+import { isMember } from '../../../wire/probe/members.ts'
 import type { Machine } from '../../area.ts'
 import { probeDevice } from '../device.ts'
 import { type FileSystem, format } from '../format.ts'
@@ -18,9 +19,12 @@ export class OtherContent extends Error {
   override name = 'OtherContent'
 }
 
+/** The command that clears a device, quoted. */
+export const wipeCommand = (path: string): string => `"talosctl wipe disk ${path.replace('/dev/', '')}"`
+
 /** Explains that a device holds other content than its volume requires. */
 export const otherContent = (id: string, required: string, path: string, found: string): string =>
-  `volume "${id}" must be ${required}, but ${path} holds ${shownName(found)}: nothing was changed; to give it up run "talosctl wipe disk ${path.replace('/dev/', '')}"`
+  `volume "${id}" must be ${required}, but ${path} holds ${shownName(found)}: nothing was changed; to give it up run ${wipeCommand(path)}`
 
 /** Prepares the file system of a volume and returns its name: creates it on an empty device, grows it if allowed. Other content is left alone. */
 export async function prepare(
@@ -31,7 +35,10 @@ export async function prepare(
 ): Promise<string> {
   const { found, size } = await probeDevice(machine.kernel.block, path)
   const { filesystemSpec: wanted } = config.provisioning
-  if (!wanted || wanted.type === 'none') return found?.name ?? ''
+  if (!wanted || wanted.type === 'none') {
+    if (config.mount && found && isMember(found.name)) throw new OtherContent(otherContent(id, 'a file system', path, found.name))
+    return found?.name ?? ''
+  }
   const name = probedNames[wanted.type] ?? wanted.type
   if (found && found.name !== name) throw new OtherContent(otherContent(id, shownName(name), path, found.name))
   if (!found) {

@@ -7,6 +7,7 @@ import { describeContent } from '../disk-content.ts'
 import { addPartition, laidOut } from '../layout.ts'
 import { mebibyte, prettyBinarySize } from '../sizes.ts'
 import { wipeSignatures } from '../wipe.ts'
+import { wipeCommand } from './prepare.ts'
 import type { Config, Found } from './view.ts'
 
 type PartitionSpec = NonNullable<Config['provisioning']['partitionSpec']>
@@ -36,7 +37,7 @@ async function tryDisk(
   path: string,
 ): Promise<string | undefined> {
   const { found, size: whole, sectorSize } = await probeDevice(block, path)
-  if (found && !found.table) return `holds ${describeContent({ found })}`
+  if (found && !found.table) return `holds ${describeContent({ found })} (to give it up: ${wipeCommand(path)})`
   const table: GptTable = found?.table ?? newTable({ size: whole, sectorSize, diskGuid: crypto.randomUUID() })
   // A partition created a moment ago may not have been reported by the kernel yet.
   if (spec.label && table.partitions.some(({ name }) => name === spec.label)) return undefined
