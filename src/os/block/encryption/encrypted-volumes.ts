@@ -185,8 +185,7 @@ export class EncryptedVolumes {
       for (const reason of unlocked.failed) log.warn('encryption key does not open volume', { volume: id, reason })
       const { header, working, failed: failedSyncs, passing } = await this.#sync(id, path, desired, unlocked)
       headers.note(id, path, header, false)
-      // Once another key works, changes of the keys need the recovery key no more.
-      const key = unlocked.key.type === recoveryType && working ? working : unlocked.key
+      const key = this.#keyAfter(unlocked.key, working)
       const due = passing ? this.#nextSync() : undefined
       const keyState = keyStateOf(desired, failedSyncs)
       if (before) return { ...before, slot, key, failedSyncs, keyState, due }
@@ -196,6 +195,13 @@ export class EncryptedVolumes {
     } finally {
       unlocked.volumeKey.fill(0)
     }
+  }
+
+  /** The key for later changes: once another one works they need the recovery key no more, else the one that may have replaced it. */
+  #keyAfter(used: EncryptionKey, working: EncryptionKey | undefined): EncryptionKey {
+    if (used.type !== recoveryType) return used
+    if (!working && this.#escrow.key !== undefined) this.#headers.know(this.#escrow.key)
+    return working ?? used
   }
 
   /** Brings the keys of an open header in line, then its recovery key. Neither keeps the volume from being used. */

@@ -36,6 +36,11 @@ export class MachineEscrow {
     return this.#made && isSame(recipients, this.#made.recipients) ? this.#made.escrow : undefined
   }
 
+  /** The key that was made since the machine started. */
+  get key(): string | undefined {
+    return this.#made?.key
+  }
+
   /** Brings the key of a volume in line. The one before works until the new one does. Resolves to the header then. */
   async sync(volume: Escrowed): Promise<Header> {
     const { header, path, recipients } = volume

@@ -7,7 +7,7 @@ import type { Machine } from '../../area.ts'
 import { known, withDevice } from '../device.ts'
 import { KeyChanges } from './key-changes.ts'
 import { formatOf } from './parameters.ts'
-import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, recoveryType } from './passphrase.ts'
+import { type Encryption, type EncryptionKey, KeyError, type KeySources, newPassphrase, recoveryKeyAt } from './passphrase.ts'
 import { type RecoverySlot, recoverySlots } from './recovery.ts'
 import type { SealedKinds } from './sealed-kind.ts'
 import { reasonOf, type Unlocked, Unlocker } from './unlock.ts'
@@ -29,9 +29,6 @@ export interface Recovery {
   readonly locked: boolean
 }
 
-/** The key that an administrator gave; its token marks the slot it is in. */
-const recoveryKey: EncryptionKey = { slot: -1, type: recoveryType }
-
 /** Keys in the order of their slots. */
 export const inOrder = ({ keys }: Encryption): EncryptionKey[] => [...keys].sort((a, b) => a.slot - b.slot)
 
@@ -42,8 +39,8 @@ export class VolumeHeaders {
   readonly #unlocker: Unlocker
   /** Recovery keys by volume, as its header was last read, with its device. */
   readonly #recoveries = new Map<string, Recovery & { path: string }>()
-  /** The recovery key that was given, until the machine restarts: other volumes are opened after STATE. */
-  #given: string | undefined
+  /** Recovery keys that are known until the machine restarts: other volumes are opened after STATE, and may have another one. */
+  readonly #given: string[] = []
 
   constructor(
     readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>,
@@ -81,7 +78,7 @@ export class VolumeHeaders {
   /** Opens a header with the key that opened it before, else with the first of the configuration that works, at last the recovery key. */
   async unlock(volume: string, path: string, { encryption, sources: own }: Desired, before: EncryptionKey | undefined): Promise<Unlocked> {
     const recovery = this.#given
-    const keys = [...(before ? [before] : []), ...inOrder(encryption), ...(recovery ? [recoveryKey] : [])]
+    const keys = [...(before ? [before] : []), ...inOrder(encryption), ...recovery.map((_, place) => recoveryKeyAt(place))]
     return this.#reading(path, async (header, device) => {
       const read = (offset: number, length: number) => device.read(offset, length)
       try {
@@ -99,8 +96,14 @@ export class VolumeHeaders {
     const passphrase = new Uint8Array(Buffer.from(key))
     for (const [id, { path, locked }] of this.#recoveries)
       if (locked && (await this.#reading(path, (header, device) => opensRecovery(header, passphrase, device)))) opened.push(id)
-    if (opened.length > 0) this.#given = key
+    if (opened.length > 0) this.know(key)
     return opened
+  }
+
+  /** Keeps a recovery key that opens a volume, and returns it as a key of that. */
+  know(key: string): EncryptionKey {
+    if (!this.#given.includes(key)) this.#given.push(key)
+    return recoveryKeyAt(this.#given.indexOf(key))
   }
 
   /** The header on a device as it is now. */

@@ -15,12 +15,15 @@ export interface KeySources {
   readonly machineUUID?: string | undefined
   /** The salt on STATE, which locks keys to it. */
   readonly salt?: Uint8Array | undefined
-  /** The recovery key that an administrator gave. */
-  readonly recovery?: string | undefined
+  /** Recovery keys that are known until the machine restarts. */
+  readonly recovery?: readonly string[] | undefined
 }
 
-/** Type of the key that is tried after those of the configuration once an administrator gave it. */
+/** Type of the keys that are tried after those of the configuration once they are known. */
 export const recoveryType = 'recovery'
+
+/** The recovery key at a place in `KeySources`. Its slot is none of a header: the token there marks the slot that it is in. */
+export const recoveryKeyAt = (place: number): EncryptionKey => ({ slot: -1 - place, type: recoveryType })
 
 /** A key cannot be derived, or opens nothing. The message states the remedy. */
 export class KeyError extends Error {
@@ -73,9 +76,11 @@ function textOf({ key, volume, sources }: KeyUse): string {
       return key.staticPassphrase
     case 'nodeID':
       return `${distinctiveUUID(sources)}${volume}`
-    case recoveryType:
-      if (!sources.recovery) throw new KeyError('no recovery key was given')
-      return sources.recovery
+    case recoveryType: {
+      const given = sources.recovery?.[-1 - key.slot]
+      if (given === undefined) throw new KeyError('no recovery key was given')
+      return given
+    }
     default:
       throw new KeyError(`keys of kind "${key.type}" are not supported: use static or nodeID`)
   }

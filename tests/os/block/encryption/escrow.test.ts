@@ -100,6 +100,23 @@ test('where no other key opens a volume the escrow does, and the keys of the con
   expect(await escrowed(state, alice)).toBe(key)
 })
 
+test('while only recovery keys open a volume, its recipients change more than once', async () => {
+  const state = await disk('STATE')
+  await start({ STATE: state }).provide('STATE', whom(alice))
+  const { provide, volumes } = start({ STATE: state })
+  await expect(provide('STATE', whom(alice), '')).rejects.toThrow('no key opens')
+  expect(await volumes.giveRecovery(await keyIn(volumes.recoveries.get('STATE')?.keys[0]?.escrow ?? '', alice))).toEqual(['STATE'])
+  for (const identity of [alice, bob, alice]) {
+    // The machine has no UUID, so its own key is never put in place.
+    expect((await provide('STATE', whom(identity), '')).failedSyncs).toEqual([
+      expect.stringContaining('slot 0: the firmware has no usable UUID'),
+    ])
+    await escrowed(state, identity)
+  }
+  await provide('STATE', [], '')
+  await escrowed(state, alice)
+})
+
 test('a volume without space for the key is used, and its status states the reason', async () => {
   const { disk: state, header, volumeKey } = await volume(`${uuid}STATE`)
   let full = header
