@@ -1,6 +1,6 @@
 /** The Go programs of the root file system. Versions of modules are in each folder's go.mod; the linker flags repeat them. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { GoRecipe, GoTool } from './go.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
@@ -73,7 +73,7 @@ export const containerd: GoRecipe = {
   // Snapshotters that no configuration here can choose, and an exporter of traces that is never set up.
   tags: ['no_btrfs', 'no_devmapper', 'no_tracing', 'no_zfs'],
   settings: { [`${containerdModule}/version.Version`]: releases.containerd },
-  prepare: { version: 1, apply: reportUnreachableHosts },
+  prepare: { version: 2, apply: changeContainerd },
 }
 
 /** containerd's own client, for the tests; not in the image. */
@@ -112,24 +112,52 @@ export const cni: GoRecipe = {
 /** Every Go program of the root file system. */
 export const goPrograms = (kubernetes: KubernetesRelease): readonly GoRecipe[] => [kube(kubernetes), containerd, runc, cni]
 
+async function changeContainerd(folder: string, go: GoTool): Promise<void> {
+  await go('mod', 'vendor')
+  const module = join(folder, 'vendor', containerdModule)
+  await reportUnreachableHosts(module)
+  await verifyPulls(folder, module)
+}
+
+/**
+ * Pulls through containerd's transfer service go through its image verifiers, those for pods too, but for settings that only the
+ * older way of pulling has (credentials in the configuration among them), and without the pod's credentials. Here both ways go through them,
+ * with the credentials of the pull.
+ */
+async function verifyPulls(folder: string, module: string): Promise<void> {
+  await rename(join(folder, 'imageverifier/machine.go'), join(module, 'pkg/imageverifier/machine.go'))
+  const file = join(module, 'internal/cri/server/images/image_pull.go')
+  await replaceOnce(file, [
+    [/^import \(\n/m, `import (\n\t"${containerdModule}/pkg/imageverifier"\n`],
+    [
+      /^\tvar image containerd\.Image\n(?=\tif c\.config\.UseLocalImagePull)/m,
+      '\tctx = imageverifier.WithCredentials(ctx, credentials)\n$&',
+    ],
+    [/(?<=containerd\.WithResolver\()resolver(?=\))/, 'imageverifier.VerifyResolved(resolver)'],
+  ])
+}
+
+/** Replaces each pattern where it matches; a pattern without exactly one match is an error. */
+async function replaceOnce(file: string, changes: readonly (readonly [lines: RegExp, by: string])[]): Promise<void> {
+  let text = await readFile(file, 'utf8')
+  for (const [lines, by] of changes) {
+    if (text.match(new RegExp(lines, `${lines.flags}g`))?.length !== 1)
+      throw new Error(`"${file}" is not as in the release before, where ${lines} matches once: compare them`)
+    text = text.replace(lines, by)
+  }
+  await writeFile(file, text)
+}
+
 /**
  * containerd requests an image from several hosts and reports one error. As published, a host that does not have the image outranks
  * one that could not be reached: registryd, which comes first, has few images, so a registry whose certificate is not trusted would
  * be reported as "not found". The two ranks are exchanged: an image is only not found when every host answered so.
  */
-async function reportUnreachableHosts(folder: string, go: GoTool): Promise<void> {
-  await go('mod', 'vendor')
-  const file = join(folder, 'vendor', containerdModule, 'core/remotes/docker/resolver.go')
-  const ranks: readonly [lines: RegExp, rank: number][] = [
-    [/(if firstErrPriority < )1( \{\s+firstErr = err\s+firstErrPriority = )1$/gm, 2],
-    [/(if firstErrPriority < )2( \{\s+firstErr = fmt\.Errorf\("%s: %w", ref, errdefs\.ErrNotFound\)\s+firstErrPriority = )2$/gm, 1],
-  ]
-  let text = await readFile(file, 'utf8')
-  for (const [lines, rank] of ranks) {
-    if (text.match(lines)?.length !== 1) throw new Error(`"${file}" ranks errors in another way than the release before: compare them`)
-    text = text.replace(lines, (_, before, between) => `${before}${rank}${between}${rank}`)
-  }
-  await writeFile(file, text)
+async function reportUnreachableHosts(module: string): Promise<void> {
+  await replaceOnce(join(module, 'core/remotes/docker/resolver.go'), [
+    [/(if firstErrPriority < )1( \{\s+firstErr = err\s+firstErrPriority = )1$/m, '$12$22'],
+    [/(if firstErrPriority < )2( \{\s+firstErr = fmt\.Errorf\("%s: %w", ref, errdefs\.ErrNotFound\)\s+firstErrPriority = )2$/m, '$11$21'],
+  ])
 }
 
 async function joinPlugins(folder: string, go: GoTool): Promise<void> {

@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/task"
 	_ "github.com/containerd/containerd/v2/cmd/containerd/builtins"
 	"github.com/containerd/containerd/v2/cmd/containerd/command"
+	"github.com/containerd/containerd/v2/pkg/imageverifier"
 	"github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
 	"github.com/containerd/containerd/v2/plugins"
@@ -26,10 +27,27 @@ func main() {
 		return
 	}
 
+	registry.Register(&plugin.Registration{
+		Type:   plugins.ImageVerifierPlugin,
+		ID:     "machine",
+		Config: &imageverifier.MachineConfig{},
+		InitFn: newVerifier,
+	})
+
 	if err := command.App().Run(os.Args); err != nil {
 		fmt.Fprintf(os.Stderr, "containerd: %v\n", err)
 		os.Exit(1)
 	}
+}
+
+// newVerifier has images judged by the rules of the machine, where the configuration names its socket.
+func newVerifier(ctx *plugin.InitContext) (any, error) {
+	socket := ctx.Config.(*imageverifier.MachineConfig).Socket
+	if socket == "" {
+		return nil, fmt.Errorf("no socket of the machine API is configured: %w", plugin.ErrSkipPlugin)
+	}
+
+	return imageverifier.UseMachine(socket)
 }
 
 // runShim runs with the one plugin that is a shim's, and without containerd's own.

@@ -137,7 +137,9 @@ export class RemoteRegistry {
 
   async #ask(host: RegistryHost, reference: Reference, path: string, accept: string): Promise<Response> {
     const base = host.overridePath ? host.url.replace(/\/$/, '') : `${host.url.replace(/\/$/, '')}/v2`
-    const url = `${base}/${reference.repository}/${path}?ns=${encodeURIComponent(reference.domain)}`
+    // Only a mirror has to know which registry is meant.
+    const namespace = new URL(host.url).host === reference.domain ? '' : `?ns=${encodeURIComponent(reference.domain)}`
+    const url = `${base}/${reference.repository}/${path}${namespace}`
     const scope = `${host.url} ${reference.repository}`
     const known = this.#authorizations.get(scope)
     let response = await this.#fetch(host, url, { accept, ...(known && { authorization: known }) })

@@ -4,6 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { generateKeyPairSync } from 'node:crypto'
 import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fromBase64, newCA, signedBy } from '../../src/pki/certificate.ts'
@@ -139,10 +140,11 @@ describe('the taint of a control plane node', () => {
 describe('a private registry', () => {
   const gateway = '10.68.0.1'
   const company = newCA({ kind: 'ecdsa', subject: { commonName: 'company' } })
+  const signer = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   let registry: Awaited<ReturnType<typeof servePart>>
   let proxy: Awaited<ReturnType<typeof connectProxy>>
   beforeAll(async () => {
-    registry = servePart(gateway, company, 'registry.test')
+    registry = servePart(gateway, company, 'registry.test', signer.privateKey)
     proxy = await connectProxy({ 'registry.test:443': registry.port }, gateway)
   })
   afterAll(async () => {
@@ -153,28 +155,25 @@ describe('a private registry', () => {
   })
   const pull = (name: string) => cluster.talosctl('-n', second, 'image', 'pull', name)
   const apply = (document: object) => on(second, 'patch', 'mc', '-p', JSON.stringify({ apiVersion: 'v1alpha1', ...document }))
+  /** Starts a pod of an image of the registry, and returns the messages of its events with this reason once there are any. */
+  async function podEvent(name: string, image: string, reason: string): Promise<string> {
+    const containers = [{ name: 'part', image: `${gateway}:${registry.port}/${image}`, imagePullPolicy: 'Always' }]
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { nodeName: worker, restartPolicy: 'Never', containers } }
+    succeeded(await cluster.kubectl(['create', '-f', '-'], JSON.stringify(pod)))
+    const selector = `involvedObject.name=${name},reason=${reason}`
+    let messages = ''
+    await eventually(async () => {
+      const found = await cluster.kubectl(['get', 'events', '--field-selector', selector, '-o', 'jsonpath={.items[*].message}'])
+      messages = succeeded(found).stdout
+      expect(messages).not.toBe('')
+    }, 60)
+    succeeded(await cluster.kubectl(['delete', 'pod', name, '--grace-period=0', '--force']))
+    return messages
+  }
   const startOfInit = () => readFileSync(`/proc/${cluster.initOf(worker)}/stat`, 'utf8').split(' ')[21]
 
   test('whose certificate is not trusted is what a pod without its image reports', async () => {
-    const spec = {
-      nodeName: worker,
-      restartPolicy: 'Never',
-      containers: [{ name: 'part', image: `${gateway}:${registry.port}/story/part:2` }],
-    }
-    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'untrusted' }, spec }
-    succeeded(await cluster.kubectl(['create', '-f', '-'], JSON.stringify(pod)))
-    const failed = [
-      'get',
-      'events',
-      '--field-selector',
-      'involvedObject.name=untrusted,reason=Failed',
-      '-o',
-      'jsonpath={.items[*].message}',
-    ]
-    await eventually(async () => {
-      expect(succeeded(await cluster.kubectl(failed)).stdout).toContain('certificate signed by unknown authority')
-    }, 60)
-    succeeded(await cluster.kubectl(['delete', 'pod', 'untrusted', '--grace-period=0', '--force']))
+    expect(await podEvent('untrusted', 'story/part:2', 'Failed')).toContain('certificate signed by unknown authority')
   }, 90_000)
 
   test("behind a company's authority is trusted as soon as it is configured, without a restart of the node", async () => {
@@ -191,6 +190,19 @@ describe('a private registry', () => {
       await eventually(async () => expect(insideOf(program)).toBe(bundle), 60)
     // Containers outlive the restart of their daemon.
     expect([startOfInit(), await podsOf(worker)]).toEqual([started, pods])
+  }, 120_000)
+
+  test('delivers only images that are signed, once a rule requires it', async () => {
+    const imagePattern = `${gateway}:${registry.port}/*`
+    const certificate = signer.publicKey.export({ type: 'spki', format: 'pem' })
+    await apply({ kind: 'ImageVerificationConfig', rules: [{ image: imagePattern, publicKey: { certificate } }] })
+    await eventually(async () => expect(await on(second, 'get', 'imageverificationrules')).toContain('0000'))
+    expect(await podEvent('unsigned', 'story/part:1', 'Failed')).toMatch(/is refused by rule 0000: it is not signed/)
+    expect(await podEvent('signed', 'story/signed:1', 'Pulled')).toContain('story/signed:1')
+    const { code, stderr } = await pull(`${gateway}:${registry.port}/story/part:1`)
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^.*is refused by rule 0000: it is not signed\n$/)])
+    succeeded(await pull(`${gateway}:${registry.port}/story/signed:1`))
+    await apply({ kind: 'ImageVerificationConfig', $patch: 'delete' })
   }, 120_000)
 
   test('is reached through the proxy of the configuration', async () => {

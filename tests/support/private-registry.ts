@@ -1,4 +1,5 @@
 /** A registry over TLS, with a certificate of an authority that only its company knows. */
+import { type KeyObject, sign } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -10,8 +11,11 @@ import { serveCache } from '../../src/programs/talosctl/image-cache/serve.ts'
 
 const digestOf = (bytes: Uint8Array) => `sha256:${new Bun.CryptoHasher('sha256').update(bytes).digest('hex')}`
 
-/** Serves the image `story/part:1`, one empty layer, on an address and under a name until it is closed. */
-export function servePart(hostname: string, ca: PemPair, name: string): { port: number; close(): Promise<void> } {
+/**
+ * Serves the image `story/part:1`, one empty layer, on an address and under a name until it is closed; with a key of P-256 also the
+ * same image as `story/signed:1`, signed.
+ */
+export function servePart(hostname: string, ca: PemPair, name: string, key?: KeyObject): { port: number; close(): Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-registry-'))
   const keep = (path: string, bytes: Uint8Array) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -30,6 +34,16 @@ export function servePart(hostname: string, ca: PemPair, name: string): { port: 
   const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, ...parts }))
   for (const bytes of [config, layer]) keep(blobFile(digestOf(bytes)), bytes)
   for (const reference of ['1', digestOf(manifest)]) keep(manifestFile('any.test', 'story/part', reference), manifest)
+  if (key) {
+    const critical = { image: { 'docker-manifest-digest': digestOf(manifest) }, type: 'cosign container image signature' }
+    const payload = Buffer.from(JSON.stringify({ critical }))
+    const annotations = { 'dev.cosignproject.cosign/signature': sign('sha256', payload, key).toString('base64') }
+    const layers = [{ ...described('application/vnd.dev.cosign.simplesigning.v1+json', payload), annotations }]
+    keep(blobFile(digestOf(payload)), payload)
+    const signature = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: parts.config, layers }))
+    keep(manifestFile('any.test', 'story/signed', `${digestOf(manifest).replace(':', '-')}.sig`), signature)
+    for (const reference of ['1', digestOf(manifest)]) keep(manifestFile('any.test', 'story/signed', reference), manifest)
+  }
   const sans = { dns: [name], ips: [hostname] }
   const own = newCertificate({ ca, subject: { commonName: name }, sans, usage: ['serverAuth'], lifetime: 86_400_000 })
   const server = serveCache({ folder, hostname, port: 0, domains: ['any.test'], tls: { cert: own.crt, key: tlsKey(own.key) } })

@@ -2,6 +2,7 @@
 
 import type { SpecOf } from '../../cosi/resource.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { machineSocket } from '../machine-socket.ts'
 import { hostsFolder } from './daemons.ts'
 import type { RegistryConfig } from './resources/registry-config.ts'
 import { formatToml, overlayToml, parseToml, type TomlTable } from './toml.ts'
@@ -26,6 +27,12 @@ export const mainFile = formatToml({
     'io.containerd.tracing.processor.v1.otlp',
   ],
   imports: ['/etc/cri/conf.d/cri.toml'],
+})
+
+/** Has the machine judge each image before its content is pulled, in the configuration of either daemon. */
+export const verificationPart = formatToml({
+  version: 3,
+  plugins: { 'io.containerd.image-verifier.v1.machine': { socket: machineSocket } },
 })
 
 /** Capabilities of this node. */

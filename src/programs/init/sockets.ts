@@ -1,7 +1,7 @@
 import { peerCredentials } from '../../linux/net/socket.ts'
 import type { Machine } from '../../os/area.ts'
 import { inMaintenance, stateIsLocked } from '../../os/config/maintenance.ts'
-import { machineSocket } from '../../os/runtime/services/machined.ts'
+import { machineSocket } from '../../os/machine-socket.ts'
 import type { PeerSocket } from '../../rpc/http2/output.ts'
 import type { ServerOptions } from '../../rpc/server/call.ts'
 import type { Method } from '../../rpc/server/method.ts'

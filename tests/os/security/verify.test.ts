@@ -73,7 +73,7 @@ const pem = ({ publicKey }: { publicKey: KeyObject }) => publicKey.export({ type
 type Rule = Parameters<typeof ruleFor>[0][number]['spec']
 const verify = (imageRef: string, ...rules: Partial<Rule>[]) => verifyFor({}, imageRef, ...rules)
 const verifyFor = async (
-  { gone = new AbortController().signal, peer = '10.0.0.1' }: { gone?: AbortSignal; peer?: string },
+  { gone = new AbortController().signal, peer = '10.0.0.1', roles = [] }: { gone?: AbortSignal; peer?: string; roles?: readonly string[] },
   imageRef: string,
   ...rules: Partial<Rule>[]
 ) => {
@@ -82,7 +82,7 @@ const verifyFor = async (
   store.register(RegistryConfig)
   for (const [index, rule] of rules.entries())
     store.create(ImageVerificationRule, String(index).padStart(4, '0'), { skip: false, deny: false, ...rule })
-  const context = { store, signal: gone, log: silent, roles: new Set(), peer, metadata: {} } as never
+  const context = { store, signal: gone, log: silent, roles: new Set(roles), peer, metadata: {} } as never
   return (verifyImage({ outbound: { fetch } }).handle as unknown as (request: object, context: never) => Promise<object>)(
     { imageRef },
     context,
@@ -158,6 +158,17 @@ describe('an image', () => {
     caller.abort(new Error('gone'))
     expect(await Promise.all(checks)).toEqual(['gone', 'gone', 'gone', 'gone'])
     await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
+  })
+
+  test('that containerd pulls is verified beside fifteen others', async () => {
+    const stop = new AbortController()
+    const containerd = { gone: stop.signal, peer: '', roles: ['os:image:verifier'] }
+    const failed = (path: string) => verifyFor(containerd, `${host}/${path}`, withKey(ecdsa)).catch((error) => error.message)
+    const pulls = Array.from({ length: 15 }, () => failed('silent:v1'))
+    const digest = image('pulled', ecdsa)
+    expect(await verifyFor(containerd, `${host}/pulled:v1@${digest}`, withKey(ecdsa))).toMatchObject({ verified: true })
+    stop.abort(new Error('gone'))
+    expect(new Set(await Promise.all(pulls))).toEqual(new Set(['gone']))
   })
 
   test('that is missing, a rule without a key, and one for keyless signatures are reported', async () => {

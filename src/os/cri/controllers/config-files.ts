@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { EtcFileSpec } from '../../files/resources/etc-file.ts'
 import type { Kernel } from '../../kernel.ts'
 import { baseRuntimeSpec } from '../base-runtime-spec.ts'
-import { basePart, mainFile, mergeParts, registriesPart } from '../parts.ts'
+import { basePart, mainFile, mergeParts, registriesPart, verificationPart } from '../parts.ts'
 import { RegistryConfig } from '../resources/registry-config.ts'
 
 /** The user's own part: a file of the machine configuration. */
@@ -24,7 +24,12 @@ export const writeConfig = ({ capabilities }: Pick<Kernel, 'capabilities'>): Con
       const lowerOomScores = capabilities.capabilities().effective.includes('sys_resource')
       const users = declared(config.get('v1alpha1'))?.machine.files ?? []
       const parts = users.filter(({ path }) => path === customization).map(({ content = '' }) => ({ name: customization, text: content }))
-      const merged = mergeParts(basePart({ lowerOomScores }), [{ name: '01-registries.part', text: registriesPart(given) }, ...parts])
+      const merged = mergeParts(basePart({ lowerOomScores }), [
+        { name: '01-registries.part', text: registriesPart(given) },
+        ...parts,
+        // The last one: the rules of the configuration hold whatever a file of it changes in containerd.
+        { name: '99-verification.part', text: verificationPart },
+      ])
       files.put('cri/containerd.toml', file(mainFile))
       files.put('cri/conf.d/cri.toml', file(merged))
     },

@@ -30,7 +30,6 @@ export const ImageVerificationConfig = defineDocument({
     ),
   }),
   rules({ rules = [] }, report) {
-    if (rules.length > 0) report.warning(['rules'], 'the rules answer "talosctl image verify", they do not keep images from being pulled')
     for (const [index, rule] of rules.entries()) {
       const at = (...path: string[]) => ['rules', index, ...path]
       if (!rule.image) report.error(at('image'), 'a pattern for images is required')
@@ -39,6 +38,7 @@ export const ImageVerificationConfig = defineDocument({
       const verifiers = [rule.keyless, rule.publicKey].filter(Boolean).length
       if ((rule.skip || rule.deny) && verifiers > 0) report.error(at(), 'a rule that skips or denies verifies nothing')
       if (!rule.skip && !rule.deny && verifiers !== 1) report.error(at(), 'exactly one of keyless and publicKey is required')
+      if (rule.keyless) report.error(at('keyless'), 'there is no trusted root here to verify keyless signatures with: use publicKey')
       if (rule.keyless && !rule.keyless.issuer) report.error(at('keyless', 'issuer'), 'an issuer is required')
       if (rule.keyless && !rule.keyless.subject && !rule.keyless.subjectRegex)
         report.error(at('keyless'), 'subject or subjectRegex is required')

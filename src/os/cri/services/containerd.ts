@@ -3,14 +3,14 @@ import { containerdProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
 import { systemDaemon } from '../daemons.ts'
+import { verificationPart } from '../parts.ts'
 import { programEnvironment } from '../service-environment.ts'
 
 const folder = '/system/run/containerd'
 const configFile = `${folder}/config.toml`
 
 /** Plugins for pods and for other machines, which the system's daemon does not need. */
-const config = `version = 3
-disabled_plugins = [
+const plugins = `disabled_plugins = [
   "io.containerd.cri.v1.images",
   "io.containerd.cri.v1.runtime",
   "io.containerd.grpc.v1.cri",
@@ -33,7 +33,7 @@ export const containerdService = ({ kernel: { files }, spawn }: Machine): Servic
   async prepare() {
     files.mkdirAll(folder, { mode: 0o711 })
     files.mkdirAll('/system/var/lib/containerd', { mode: 0o700 })
-    await files.writeAtomic(configFile, config, { mode: 0o600 })
+    await files.writeAtomic(configFile, plugins + verificationPart, { mode: 0o600 })
   },
   runner: program(
     ({ store }) => ({

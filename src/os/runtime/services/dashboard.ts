@@ -1,8 +1,8 @@
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import type { Machine } from '../../area.ts'
+import { machineSocket } from '../../machine-socket.ts'
 import { dashboardTerminal } from '../dashboard-terminal.ts'
-import { machineSocket } from './machined.ts'
 
 const uid = 50
 

@@ -1,9 +1,7 @@
 import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { unixProbe } from '../../../supervise/probe.ts'
 import { task } from '../../../supervise/runner/task.ts'
-
-/** The socket of the machine API in init. */
-export const machineSocket = '/system/run/machined/machine.sock'
+import { machineSocket } from '../../machine-socket.ts'
 
 /** Init itself: its API starts before any service, and lives as long as init. */
 export const machinedService = (): ServiceDefinition => ({

@@ -1,7 +1,8 @@
 import { formatReference, ImageReferenceError, parseReference, type Reference } from '../../../oci/reference.ts'
 import { directHosts, type RegistryHost, RemoteRegistry } from '../../../oci/remote-registry.ts'
+import { callerAddress } from '../../../rpc/caller-metadata.ts'
 import type { machine } from '../../../rpc/messages.ts'
-import { type Method, readers, unary } from '../../../rpc/server/method.ts'
+import { type Context, type Method, readers, unary } from '../../../rpc/server/method.ts'
 import { callerPlace, Places } from '../../../rpc/server/places.ts'
 import { RpcError } from '../../../rpc/status.ts'
 import type { StoreView } from '../../../supervise/definition.ts'
@@ -14,6 +15,12 @@ import { signedBy, verifierKey } from '../signature.ts'
 
 /** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
+
+/** Pulls of the two daemons of containerd, each of which has at most eight at a time (rootfs/containerd). */
+const pulls = new Places('checks of signatures for pulls', { each: 16, all: 16, time: 60_000 })
+
+/** The places for a call: only a process of this machine, which is no caller of apid, can be containerd. */
+const placesFor = ({ metadata, roles }: Context) => (roles.has('os:image:verifier') && !metadata[callerAddress] ? pulls : checks)
 
 /** Judges an image by the operator's rules and, where a rule requires one, by its signature. */
 export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> }): Method =>
@@ -37,7 +44,7 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
       )
     try {
       const key = verifierKey(spec.publicKeyVerifier.certificate)
-      const { digest, found } = await checks.run(callerPlace(context), context.signal, async (signal) => {
+      const { digest, found } = await placesFor(context).run(callerPlace(context), context.signal, async (signal) => {
         const registry = registryOf({ store, outbound }, credentials, signal)
         const digest = reference.digest ?? (await registry.manifest(reference)).digest
         return { digest, found: await signedBy(registry, reference, digest, key) }
