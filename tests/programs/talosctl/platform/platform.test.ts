@@ -44,10 +44,10 @@ const links = nics.flatMap(({ name, hardwareAddress }) => ['--link', `${name}=${
 
 for (const [name, recording] of Object.entries(recordings))
   test(`${name}: is read through the flags as a machine reads it`, async () => {
-    const { answers, disks, guestinfo, want } = recording
+    const { answers, disks, optical, guestinfo, want } = recording
     const flags = [...links, '-o', 'json']
     if (answers && Object.keys(answers).length > 0) flags.push('--metadata', `${served(recording)}${recording.serial ? '/seed' : ''}`)
-    const files = Object.values(disks ?? {})[0] ?? guestinfo
+    const files = Object.values(disks ?? optical ?? {})[0] ?? guestinfo
     if (files) flags.push('--config-drive', await folderWith(files))
     const { stdout } = await talosctl([], ['platform', 'test', platformIn(name), ...flags])
     const [preview] = JSON.parse(stdout)
