@@ -5,6 +5,7 @@ const optionalText = v.optional(v.nullable(v.string()))
 
 const descriptor = v.object({
   mediaType: optionalText,
+  artifactType: optionalText,
   digest: v.string(),
   platform: v.optional(v.nullable(v.object({ os: optionalText, architecture: optionalText }))),
   annotations: v.optional(v.nullable(v.record(v.string(), v.string()))),

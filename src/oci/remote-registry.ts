@@ -82,16 +82,21 @@ export class RemoteRegistry {
     this.#options = options
   }
 
-  /** The manifest of a reference; with a digest exactly that one. Throws RegistryError. */
-  async manifest(reference: Reference): Promise<RemoteManifest> {
+  /** The manifest of a reference of at most so many bytes; with a digest exactly that one. Throws RegistryError. */
+  async manifest(reference: Reference, limit = maxManifest): Promise<RemoteManifest> {
     const name = reference.digest ?? reference.tag ?? 'latest'
     const response = await this.#get(reference, `manifests/${name}`, manifestTypes)
-    const bytes = await this.#whole(response, maxManifest)
+    const bytes = await this.#whole(response, limit)
     const digest = sha256(bytes)
     if (reference.digest && reference.digest !== digest)
       throw new RegistryError(`manifest of "${formatReference(reference)}" does not match: its digest is ${digest}`, 'broken')
     const [mediaType = ''] = (response.headers.get('content-type') ?? '').split(';')
     return { digest, mediaType: mediaType.trim(), bytes }
+  }
+
+  /** The index of the manifests that refer to a digest (OCI distribution specification 1.1), its first page. Throws RegistryError. */
+  async referrers(reference: Reference & { digest: string }): Promise<Uint8Array> {
+    return this.#whole(await this.#get(reference, `referrers/${reference.digest}`, manifestTypes), maxManifest)
   }
 
   /** The bytes of a blob as they arrive; the last chunk is yielded only after the digest was verified. */

@@ -27,6 +27,7 @@ import { tarEnd } from '../../src/wire/tar/write.ts'
 import { imageTargets } from './image-targets.ts'
 import { kernelTargets } from './kernel-targets.ts'
 import { originTargets } from './origin-targets.ts'
+import { signatureTargets } from './signature-targets.ts'
 import { bytes, type Target, tarOf } from './target.ts'
 import { textTargets } from './text-targets.ts'
 import { tpmTargets } from './tpm-targets.ts'
@@ -302,5 +303,6 @@ export const targets: Record<string, Target> = {
   ...textTargets,
   ...kernelTargets,
   ...originTargets,
+  ...signatureTargets,
   ...tpmTargets,
 }

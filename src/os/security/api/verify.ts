@@ -11,13 +11,18 @@ import { RegistryConfig } from '../../cri/resources/registry-config.ts'
 import type { Outbound } from '../../outbound.ts'
 import { ruleFor } from '../image-rules.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
-import { signedBy, verifierKey } from '../signature.ts'
+import { type FoundSignature, signaturesBeside } from '../signatures/beside-image.ts'
+import { type SignedImage, verifierKey, verifyByKey } from '../signatures/public-key.ts'
+import { SignatureError } from '../signatures/signature-error.ts'
 
 /** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
 
 /** Pulls of the two daemons of containerd, each of which has at most eight at a time (rootfs/containerd). */
 const pulls = new Places('checks of signatures for pulls', { each: 16, all: 16, time: 60_000 })
+
+/** Signatures of one image may fail for different reasons; a line names the first ones. */
+const maxReasons = 3
 
 /** The places for a call: only a process of this machine, which is no caller of apid, can be containerd. */
 const placesFor = ({ metadata, roles }: Context) => (roles.has('os:image:verifier') && !metadata[callerAddress] ? pulls : checks)
@@ -44,12 +49,12 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
       )
     try {
       const key = verifierKey(spec.publicKeyVerifier.certificate)
-      const { digest, found } = await placesFor(context).run(callerPlace(context), context.signal, async (signal) => {
+      const { digest, refusal } = await placesFor(context).run(callerPlace(context), context.signal, async (signal) => {
         const registry = registryOf({ store, outbound }, credentials, signal)
         const digest = reference.digest ?? (await registry.manifest(reference)).digest
-        return { digest, found: await signedBy(registry, reference, digest, key) }
+        return { digest, refusal: await refusalOf(registry, reference, digest, (found, image) => verifyByKey(found, image, key)) }
       })
-      if (!found.signed) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${found.reason}`)
+      if (refusal !== undefined) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${refusal}`)
       const digested = formatReference({ ...reference, tag: undefined, digest })
       return { verified: true, message: `signed as rule ${id} requires`, digestedImageRef: digested }
     } catch (error) {
@@ -57,6 +62,28 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
       throw error
     }
   })
+
+/** The reason why no signature of an image is accepted; undefined when one is. Throws RegistryError. */
+async function refusalOf(
+  registry: RemoteRegistry,
+  reference: Reference,
+  digest: string,
+  verify: (found: FoundSignature, image: SignedImage) => Promise<void>,
+): Promise<string | undefined> {
+  const { domain, repository } = reference
+  const image = { digest, manifest: async () => (await registry.manifest({ domain, repository, digest })).bytes }
+  const reasons = new Set<string>()
+  for await (const found of signaturesBeside(registry, reference, digest)) {
+    try {
+      await verify(found, image)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof SignatureError)) throw error
+      reasons.add(error.message)
+    }
+  }
+  return reasons.size === 0 ? 'it is not signed' : [...reasons].slice(0, maxReasons).join('; ')
+}
 
 function referenceOf(text: string): Reference {
   try {
