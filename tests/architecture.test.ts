@@ -326,6 +326,9 @@ const packages: Record<string, RegExp> = {
   '@noble/ciphers/chacha.js': /^wire\/wireguard\//,
   '@noble/curves': /^(pki|wire|os|programs)\//,
   '@noble/hashes': /^(pki|wire|os|programs)\//,
+  '@sigstore/bundle': /^os\/security\/signatures\//,
+  '@sigstore/protobuf-specs': /^os\/security\/signatures\//,
+  '@sigstore/verify': /^os\/security\/signatures\//,
 }
 
 /**

@@ -16,12 +16,27 @@ test('the SBOM of the binary lists the packages that the bundler puts into it, a
   const page = readFileSync(join(import.meta.dir, '../../docs/architecture.md'), 'utf8')
   // @noble/curves is a dependency that no code uses yet.
   const packages = await bundledPackages()
-  expect(packages).toEqual(['@marcbachmann/cel-js', '@noble/ciphers', '@noble/hashes', 'commander', 'valibot', 'yaml'])
+  expect(packages).toEqual([
+    '@marcbachmann/cel-js',
+    '@noble/ciphers',
+    '@noble/hashes',
+    '@sigstore/bundle',
+    '@sigstore/core',
+    '@sigstore/protobuf-specs',
+    '@sigstore/verify',
+    'commander',
+    'valibot',
+    'yaml',
+  ])
   const { contains = [] } = await binaryPart(import.meta.path, '1.0.0', packages)
   expect(contains.map(({ name }) => name)).toEqual([
     '@marcbachmann/cel-js',
     '@noble/ciphers',
     '@noble/hashes',
+    '@sigstore/bundle',
+    '@sigstore/core',
+    '@sigstore/protobuf-specs',
+    '@sigstore/verify',
     'bun',
     'commander',
     'valibot',

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { contents, digestOf, host, json, verify, withKey } from './signed-registry.ts'
+import { bundleType, contents, digestOf, host, image, json, putBundle, refer, verify, withKey } from './signed-registry.ts'
 
-const bundleType = 'application/vnd.dev.sigstore.bundle.v0.3+json'
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const edwards = generateKeyPairSync('ed25519')
@@ -11,14 +10,6 @@ const other = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const signed = (text: string, { privateKey }: { privateKey: KeyObject }) =>
   sign(privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256', Buffer.from(text), privateKey).toString('base64')
 const encoded = (text: string) => Buffer.from(text).toString('base64')
-
-/** Puts an image there without a signature. */
-function image(repository: string): { manifest: string; digest: string } {
-  const manifest = json({ schemaVersion: 2, for: repository })
-  const digest = digestOf(manifest)
-  for (const name of ['v1', digest]) contents.set(`/v2/${repository}/manifests/${name}`, manifest)
-  return { manifest, digest }
-}
 
 /** A bundle of a statement about the digest. */
 function statementBundle(digest: string, by: { privateKey: KeyObject }, changes: Record<string, unknown> = {}) {
@@ -37,19 +28,6 @@ function statementBundle(digest: string, by: { privateKey: KeyObject }, changes:
     ...changes,
   }
 }
-
-/** Puts a manifest with a bundle there; returns its descriptor. */
-function putBundle(repository: string, bundle: unknown): object {
-  const text = typeof bundle === 'string' ? bundle : json(bundle)
-  contents.set(`/v2/${repository}/blobs/${digestOf(text)}`, text)
-  const manifest = json({ schemaVersion: 2, layers: [{ mediaType: bundleType, digest: digestOf(text) }] })
-  contents.set(`/v2/${repository}/manifests/${digestOf(manifest)}`, manifest)
-  return { mediaType: 'application/vnd.oci.image.manifest.v1+json', artifactType: bundleType, digest: digestOf(manifest) }
-}
-
-/** Puts bundles there as referrers of the image. */
-const refer = (repository: string, digest: string, ...bundles: unknown[]) =>
-  contents.set(`/v2/${repository}/referrers/${digest}`, json({ manifests: bundles.map((bundle) => putBundle(repository, bundle)) }))
 
 /** The reason why the rule of the key refuses an image with this bundle; empty when it does not. */
 async function refusalWith(repository: string, bundle: unknown): Promise<string> {

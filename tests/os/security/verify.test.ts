@@ -118,7 +118,7 @@ describe('an image', () => {
     expect(new Set(await Promise.all(pulls))).toEqual(new Set(['gone']))
   })
 
-  test('that is missing, a rule without a key, and one for keyless signatures are reported', async () => {
+  test('that is missing, a rule without a key, and one without an identity are reported', async () => {
     await expect(verify(`${host}/nothing:v1`, withKey(ecdsa))).rejects.toMatchObject({ [apiStatus]: 'NotFound' })
     const broken = { imagePattern: '**', publicKeyVerifier: { certificate: 'x' } }
     await expect(verify(`${host}/good:v1`, broken)).rejects.toMatchObject({ status: 'FailedPrecondition' })

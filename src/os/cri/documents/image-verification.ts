@@ -1,5 +1,7 @@
 import { described, flag, listOf, section, text } from '../../../document/fields.ts'
 import { defineDocument } from '../../../document/kind.ts'
+import { PatternError } from '../../../wire/re2/parse.ts'
+import { Re2 } from '../../../wire/re2/re2.ts'
 
 /** Required signatures of images. */
 export const ImageVerificationConfig = defineDocument({
@@ -38,11 +40,23 @@ export const ImageVerificationConfig = defineDocument({
       const verifiers = [rule.keyless, rule.publicKey].filter(Boolean).length
       if ((rule.skip || rule.deny) && verifiers > 0) report.error(at(), 'a rule that skips or denies verifies nothing')
       if (!rule.skip && !rule.deny && verifiers !== 1) report.error(at(), 'exactly one of keyless and publicKey is required')
-      if (rule.keyless) report.error(at('keyless'), 'there is no trusted root here to verify keyless signatures with: use publicKey')
       if (rule.keyless && !rule.keyless.issuer) report.error(at('keyless', 'issuer'), 'an issuer is required')
       if (rule.keyless && !rule.keyless.subject && !rule.keyless.subjectRegex)
         report.error(at('keyless'), 'subject or subjectRegex is required')
+      const mistake = rule.keyless?.subjectRegex && mistakeIn(rule.keyless.subjectRegex)
+      if (mistake) report.error(at('keyless', 'subjectRegex'), mistake)
       if (rule.publicKey && !rule.publicKey.certificate) report.error(at('publicKey', 'certificate'), 'a certificate is required')
     }
   },
 })
+
+/** What is wrong with a regular expression. */
+function mistakeIn(pattern: string): string | undefined {
+  try {
+    new Re2(pattern)
+    return undefined
+  } catch (error) {
+    if (error instanceof PatternError) return error.message
+    throw error
+  }
+}

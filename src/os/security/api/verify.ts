@@ -9,11 +9,14 @@ import type { StoreView } from '../../../supervise/definition.ts'
 import { credentialsOf } from '../../cri/public.ts'
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
 import type { Outbound } from '../../outbound.ts'
-import { ruleFor } from '../image-rules.ts'
+import { type Rule, ruleFor } from '../image-rules.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
+import { TUFTrustedRoot, trustedRootId } from '../resources/tuf-trusted-root.ts'
 import { type FoundSignature, signaturesBeside } from '../signatures/beside-image.ts'
+import { acceptedIdentity, verifyKeyless } from '../signatures/keyless.ts'
 import { type SignedImage, verifierKey, verifyByKey } from '../signatures/public-key.ts'
 import { SignatureError } from '../signatures/signature-error.ts'
+import { trustMaterialOf } from '../signatures/trusted-root.ts'
 
 /** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
@@ -42,17 +45,12 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
     const { id } = rule.metadata
     if (spec.deny) throw new RpcError('PermissionDenied', `image "${name}" is denied by rule ${id}`)
     if (spec.skip) return { verified: false, message: `verification skipped by matched rule (${id})` }
-    if (!spec.publicKeyVerifier)
-      throw new RpcError(
-        'FailedPrecondition',
-        `rule ${id} requires a keyless signature, and this machine has no trusted root to verify one: use a rule with publicKey`,
-      )
     try {
-      const key = verifierKey(spec.publicKeyVerifier.certificate)
+      const verify = verifierOf(spec, store)
       const { digest, refusal } = await placesFor(context).run(callerPlace(context), context.signal, async (signal) => {
         const registry = registryOf({ store, outbound }, credentials, signal)
         const digest = reference.digest ?? (await registry.manifest(reference)).digest
-        return { digest, refusal: await refusalOf(registry, reference, digest, (found, image) => verifyByKey(found, image, key)) }
+        return { digest, refusal: await refusalOf(registry, reference, digest, verify) }
       })
       if (refusal !== undefined) throw new RpcError('PermissionDenied', `image "${name}@${digest}" is refused by rule ${id}: ${refusal}`)
       const digested = formatReference({ ...reference, tag: undefined, digest })
@@ -63,13 +61,25 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
     }
   })
 
+/** Verifies one signature. Throws SignatureError. */
+type Verify = (found: FoundSignature, image: SignedImage) => Promise<void>
+
+/** The verification that a rule requires. Throws TypeError when the rule has mistakes. */
+function verifierOf({ publicKeyVerifier, keylessVerifier }: Rule, store: StoreView): Verify {
+  if (publicKeyVerifier) {
+    const key = verifierKey(publicKeyVerifier.certificate)
+    return (found, image) => verifyByKey(found, image, key)
+  }
+  if (!keylessVerifier) throw new TypeError('the rule has neither a key nor an identity')
+  const accepted = acceptedIdentity(keylessVerifier)
+  const root = store.get(TUFTrustedRoot, trustedRootId)?.spec.jsonData
+  if (root === undefined) throw new RpcError('Unavailable', 'the trusted root is not loaded yet: try again')
+  const trust = trustMaterialOf(root)
+  return (found, image) => verifyKeyless(found, image, accepted, trust)
+}
+
 /** The reason why no signature of an image is accepted; undefined when one is. Throws RegistryError. */
-async function refusalOf(
-  registry: RemoteRegistry,
-  reference: Reference,
-  digest: string,
-  verify: (found: FoundSignature, image: SignedImage) => Promise<void>,
-): Promise<string | undefined> {
+async function refusalOf(registry: RemoteRegistry, reference: Reference, digest: string, verify: Verify): Promise<string | undefined> {
   const { domain, repository } = reference
   const image = { digest, manifest: async () => (await registry.manifest({ domain, repository, digest })).bytes }
   const reasons = new Set<string>()

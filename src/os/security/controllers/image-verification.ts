@@ -3,15 +3,21 @@ import { declared, find } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { ImageVerificationConfig } from '../../cri/documents/image-verification.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
+import { TUFTrustedRoot, trustedRootId } from '../resources/tuf-trusted-root.ts'
+import { embeddedRoot } from '../signatures/trusted-root.ts'
 
-/** The operator's rules in order. The first rule that matches an image decides. */
+/**
+ * The operator's rules in order. The first rule that matches an image decides. The trusted root exists while a rule needs it, and
+ * before that rule.
+ */
 export const configImageVerification: Controller = defineController({
   name: 'security.ImageVerificationConfigController',
   effects: 'none',
   inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
-  outputs: { rules: exclusive(ImageVerificationRule) },
-  reconcile({ config, rules }) {
+  outputs: { roots: exclusive(TUFTrustedRoot), rules: exclusive(ImageVerificationRule) },
+  reconcile({ config, roots, rules }) {
     const given = find(declared(config.get('v1alpha1')), ImageVerificationConfig)
+    if (given?.rules?.some(({ keyless }) => keyless)) roots.put(trustedRootId, embeddedRoot)
     for (const [index, { image, skip = false, deny = false, keyless, publicKey }] of (given?.rules ?? []).entries()) {
       rules.put(String(index).padStart(4, '0'), {
         imagePattern: image,

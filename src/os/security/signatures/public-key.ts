@@ -3,9 +3,7 @@ import { createPublicKey, type KeyObject, verify, X509Certificate } from 'node:c
 import type { FoundSignature } from './beside-image.ts'
 import { parseBundle, signedContent } from './bundle.ts'
 import { SignatureError } from './signature-error.ts'
-import { parsePayload } from './simple-signing.ts'
-
-const signatureAnnotation = 'dev.cosignproject.cosign/signature'
+import { layerSignature } from './simple-signing.ts'
 
 /** The image whose signatures are verified. */
 export interface SignedImage {
@@ -31,8 +29,8 @@ export async function verifyByKey(found: FoundSignature, image: SignedImage, key
 
 async function contentOf(found: FoundSignature, image: SignedImage): Promise<{ signed: Uint8Array; signature: Uint8Array }> {
   if (found.kind === 'payload') {
-    if (parsePayload(found.bytes) !== image.digest) throw new SignatureError('a signature of it is about another image')
-    return { signed: found.bytes, signature: Buffer.from(found.annotations[signatureAnnotation] ?? '', 'base64') }
+    const signature = layerSignature(found.bytes, found.annotations, image.digest)
+    return { signed: found.bytes, signature: Buffer.from(signature, 'base64') }
   }
   const bundle = parseBundle(found.bytes)
   if (bundle.verificationMaterial.certificate) throw new SignatureError('a bundle of it has a certificate instead of the rule’s key')
