@@ -88,7 +88,7 @@ export const signatureTargets: Record<string, Target> = {
     },
   },
   'timestamps of keyless signatures': {
-    seeds: [fromBase64(certificate.rawBytes)],
+    seeds: [fromBase64(instance.timestamp(Buffer.from('another'), new Date('2026-06-01T12:05:00Z')))],
     answers: [],
     run(input) {
       const rfc3161Timestamps = [{ signedTimestamp: Buffer.from(input).toString('base64') }]

@@ -47,6 +47,12 @@ describe('a keyless signature of the identity of its rule is accepted', () => {
     expect(await refusalOf(fresh((repository, digest) => putLayer(repository, digest, instance.layer(digest))))).toBe('')
   })
 
+  test('with a timestamp, also of a log that has no time', async () => {
+    const timestamped = { timestamped: true }
+    expect(await refusalOf(fresh((name, digest) => refer(name, digest, instance.bundle(digest, timestamped))))).toBe('')
+    expect(await refusalOf(fresh((name, digest) => putLayer(name, digest, instance.layer(digest, timestamped))))).toBe('')
+  })
+
   test('beside those of others, and ones that are damaged', async () => {
     const repository = fresh((name, digest) => {
       refer(
@@ -112,6 +118,23 @@ describe('a keyless signature is refused', () => {
   ])('%s', async (_, options, reason) => {
     expect(await refusalOf(fresh((name, digest) => refer(name, digest, instance.bundle(digest, options))))).toContain(reason)
     expect(await refusalOf(fresh((name, digest) => putLayer(name, digest, instance.layer(digest, options))))).toContain(reason)
+  })
+
+  test('whose timestamp is missing, of another authority, of another signature or too late', async () => {
+    const at = new Date('2026-06-01T12:05:00Z')
+    const stamped = (by: (signature: Buffer) => string[]) =>
+      withBundle((_, digest) => {
+        const good = instance.bundle(digest, { timestamped: true })
+        const signed = Buffer.from(good.dsseEnvelope.signatures[0]!.sig, 'base64')
+        const rfc3161Timestamps = by(signed).map((signedTimestamp) => ({ signedTimestamp }))
+        return { ...good, verificationMaterial: { ...good.verificationMaterial, timestampVerificationData: { rfc3161Timestamps } } }
+      })
+    expect(await refusalOf(stamped((signed) => [instance.timestamp(signed, at)]))).toBe('')
+    expect(await refusalOf(stamped(() => []))).toBe(time)
+    expect(await refusalOf(stamped(() => [instance.timestamp(Buffer.from('another'), at)]))).toBe(time)
+    expect(await refusalOf(stamped((signed) => [stranger.timestamp(signed, at)]))).toBe(time)
+    const options = { timestamped: true, signedAt: late }
+    expect(await refusalOf(fresh((name, digest) => refer(name, digest, instance.bundle(digest, options))))).toBe(authority)
   })
 
   test('of another instance', async () => {

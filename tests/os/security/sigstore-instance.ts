@@ -4,6 +4,7 @@ import { bitString, boolean, element, explicit, implicit, integer, octetString, 
 import { encodePem } from '../../../src/wire/pem.ts'
 import { encodeName } from '../../../src/wire/x509/name.ts'
 import { digestOf, json } from './signed-registry.ts'
+import { timestampResponse } from './timestamp-response.ts'
 
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const spki = (key: KeyObject) => key.export({ type: 'spki', format: 'der' })
@@ -14,6 +15,8 @@ const extension = (id: string, value: Uint8Array, critical = false) =>
   sequence(oid(id), ...(critical ? [boolean(true)] : []), octetString(value))
 const ecdsaSha256 = sequence(oid('1.2.840.10045.4.3.2'))
 const codeSigning = '1.3.6.1.5.5.7.3.3'
+const timeSerial = 2
+const usualTime = new Date('2026-06-01T12:05:00Z')
 
 /** How a signature differs from a good one. */
 export interface SigningOptions {
@@ -26,6 +29,8 @@ export interface SigningOptions {
   readonly withoutCertificateLog?: boolean
   /** A certificate that the entry of the log names instead. */
   readonly loggedCertificate?: Uint8Array
+  /** The log is of the second version, which has no time: an authority for time has confirmed that of the signature. */
+  readonly timestamped?: boolean
   /** A signature in base64 instead of that of the certificate's key. */
   readonly signature?: string
 }
@@ -35,6 +40,7 @@ export class SigstoreInstance {
   readonly #authority = newKey()
   readonly #certificateLog = newKey()
   readonly #log = newKey()
+  readonly #time = newKey()
   readonly #name = encodeName({ commonName: 'authority', organizations: ['sigstore.test'] })
   readonly #start = new Date('2026-01-01T00:00:00Z')
 
@@ -48,13 +54,22 @@ export class SigstoreInstance {
       logId: { keyId: base64(sha256(spki(publicKey))) },
     })
     const subject = { organization: 'sigstore.test', commonName: 'authority' }
+    const root = this.#root()
     return json({
       mediaType: 'application/vnd.dev.sigstore.trustedroot+json;version=0.1',
       tlogs: [logOf('https://rekor.test', this.#log)],
-      certificateAuthorities: [{ subject, certChain: { certificates: [{ rawBytes: base64(this.#root()) }] }, validFor }],
+      certificateAuthorities: [{ subject, certChain: { certificates: [{ rawBytes: base64(root) }] }, validFor }],
       ctlogs: [logOf('https://ctfe.test', this.#certificateLog)],
-      timestampAuthorities: [],
+      timestampAuthorities: [
+        { subject, certChain: { certificates: [{ rawBytes: base64(this.#timeCertificate) }, { rawBytes: base64(root) }] }, validFor },
+      ],
     })
+  }
+
+  /** A timestamp of these bytes, in base64. */
+  timestamp(bytes: Uint8Array, at: Date): string {
+    const signer = { issuer: this.#name, serial: integer(timeSerial), privateKey: this.#time.privateKey }
+    return base64(timestampResponse(sha256(bytes), at, signer))
   }
 
   #root(): Uint8Array {
@@ -68,9 +83,16 @@ export class SigstoreInstance {
     return this.#certificate(tbs)
   }
 
-  #tbs(subject: Uint8Array, key: KeyObject, notBefore: Date, notAfter: Date, extensions: Uint8Array[]): Uint8Array {
+  get #timeCertificate(): Uint8Array {
+    const authorityKey = extension('2.5.29.35', sequence(implicit(0, sha256(spki(this.#authority.publicKey)))))
+    const name = encodeName({ commonName: 'time' })
+    const end = new Date('2036-01-01T00:00:00Z')
+    return this.#certificate(this.#tbs(name, this.#time.publicKey, this.#start, end, [authorityKey], timeSerial))
+  }
+
+  #tbs(subject: Uint8Array, key: KeyObject, notBefore: Date, notAfter: Date, extensions: Uint8Array[], number = 1): Uint8Array {
     const validity = sequence(time(notBefore), time(notAfter))
-    const serial = integer(1)
+    const serial = integer(number)
     return sequence(
       ...[explicit(0, integer(2)), serial, ecdsaSha256, this.#name, validity, subject, spki(key)],
       explicit(3, sequence(...extensions)),
@@ -108,7 +130,7 @@ export class SigstoreInstance {
   }
 
   /** An entry of the log about a body, with its promise and proof. */
-  #entry(body: Buffer, { signedAt = new Date('2026-06-01T12:05:00Z') }: SigningOptions) {
+  #entry(body: Buffer, { signedAt = usualTime }: SigningOptions) {
     const { publicKey, privateKey } = this.#log
     const logId = sha256(spki(publicKey))
     const integratedTime = signedAt.getTime() / 1000
@@ -139,18 +161,27 @@ export class SigstoreInstance {
     const { signature: sig = base64(sign('sha256', signed, privateKey)) } = options
     const verifier = base64(encodePem('CERTIFICATE', options.loggedCertificate ?? certificate))
     const payloadHash = { algorithm: 'sha256', value: sha256(payload).toString('hex') }
-    const kindVersion = { kind: 'dsse', version: '0.0.1' }
-    const body = Buffer.from(
-      json({ apiVersion: kindVersion.version, kind: kindVersion.kind, spec: { payloadHash, signatures: [{ signature: sig, verifier }] } }),
-    )
+    const { signedAt = usualTime, timestamped = false } = options
+    const kindVersion = { kind: 'dsse', version: timestamped ? '0.0.2' : '0.0.1' }
+    const x509Certificate = { rawBytes: base64(options.loggedCertificate ?? certificate) }
+    const second = {
+      payloadHash: { algorithm: 'SHA2_256', digest: base64(sha256(payload)) },
+      signatures: [{ content: sig, verifier: { x509Certificate, keyDetails: 'PKIX_ECDSA_P256_SHA_256' } }],
+    }
+    const spec = timestamped ? { dsseV002: second } : { payloadHash, signatures: [{ signature: sig, verifier }] }
+    const body = Buffer.from(json({ apiVersion: kindVersion.version, kind: kindVersion.kind, spec }))
     const { logId, integratedTime, logIndex, promise, proof } = this.#entry(body, options)
     const entry = {
-      ...{ logIndex: String(logIndex), logId: { keyId: base64(logId) }, kindVersion, integratedTime: String(integratedTime) },
-      ...{ inclusionPromise: { signedEntryTimestamp: promise }, inclusionProof: proof, canonicalizedBody: base64(body) },
+      ...{ logIndex: String(logIndex), logId: { keyId: base64(logId) }, kindVersion },
+      integratedTime: timestamped ? undefined : String(integratedTime),
+      inclusionPromise: timestamped ? undefined : { signedEntryTimestamp: promise },
+      ...{ inclusionProof: proof, canonicalizedBody: base64(body) },
     }
+    const rfc3161Timestamps = [{ signedTimestamp: this.timestamp(Buffer.from(sig, 'base64'), signedAt) }]
+    const timestampVerificationData = timestamped ? { rfc3161Timestamps } : null
     return {
       mediaType: 'application/vnd.dev.sigstore.bundle.v0.3+json',
-      verificationMaterial: { certificate: { rawBytes: base64(certificate) }, tlogEntries: [entry], timestampVerificationData: null },
+      verificationMaterial: { certificate: { rawBytes: base64(certificate) }, tlogEntries: [entry], timestampVerificationData },
       dsseEnvelope: { payload: base64(payload), payloadType, signatures: [{ sig }] },
     }
   }
@@ -168,10 +199,12 @@ export class SigstoreInstance {
     const body = Buffer.from(json({ apiVersion: '0.0.1', kind: 'hashedrekord', spec }))
     const { logId, integratedTime, logIndex, promise } = this.#entry(body, options)
     const Payload = { body: base64(body), integratedTime, logIndex, logID: logId.toString('hex') }
+    const timestamp = this.timestamp(Buffer.from(signature, 'base64'), options.signedAt ?? usualTime)
     const annotations = {
       'dev.cosignproject.cosign/signature': signature,
       'dev.sigstore.cosign/certificate': certificate,
       'dev.sigstore.cosign/bundle': json({ SignedEntryTimestamp: promise, Payload }),
+      ...(options.timestamped && { 'dev.sigstore.cosign/rfc3161timestamp': json({ SignedRFC3161Timestamp: timestamp }) }),
     }
     return { payload, annotations }
   }
