@@ -52,12 +52,12 @@ try {
   await firstByte(kept)
   const many = await clients(Array.from({ length: downloads }, () => kept))
   console.log(
-    `| ${downloads} downloads of one ISO at a time: ${many.whole} whole, ${many.refused} told to retry | ${shown(many.seconds)} |`,
+    `| ${downloads} downloads of one ISO at a time: ${many.whole} whole, ${many.refused} refused for now | ${shown(many.seconds)} |`,
   )
   const fresh = await Promise.all(Array.from({ length: builds }, async () => `${await schematic()}/metal-amd64.iso`))
   const built = await clients(fresh)
   console.log(
-    `| ${builds} ISOs of different schematics at a time: ${built.whole} whole, ${built.refused} told to retry | ${shown(built.seconds)} |`,
+    `| ${builds} ISOs of different schematics at a time: ${built.whole} whole, ${built.refused} refused for now | ${shown(built.seconds)} |`,
   )
   const [, peak = '0'] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
   console.log(`\nmost memory of the factory: ${Math.round(Number(peak) / 1024)} MiB`)

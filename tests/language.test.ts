@@ -86,3 +86,8 @@ function insteadOf(place: string): string {
 test('the terms of the field are used', () => {
   expect(occurrences.map((place) => `${place} (write: ${insteadOf(place)})`)).toEqual([])
 })
+
+test('no text has the marks of a merge that was not finished', () => {
+  const marks = /^(?:<{7} |>{7} |\|{7} )/m
+  expect(files.filter((path) => marks.test(readFileSync(join(root, path), 'utf8')))).toEqual([])
+})

@@ -104,6 +104,10 @@ function skip(files: readonly string[], reason: string): void {
   add({ passed: 0, failed: 0, skipped: files.length })
 }
 
+if (process.argv.length > 2) {
+  console.error('the test command takes no arguments and runs everything: "bun tests/all.ts --list" shows what else there is')
+  process.exit(64)
+}
 if (!(await check('install dependencies', [process.execPath, 'install', '--frozen-lockfile']))) finish()
 const tools = join(root, 'node_modules/.bin')
 await check('type check', [join(tools, 'tsc'), '-p', '.'])

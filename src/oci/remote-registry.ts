@@ -65,9 +65,12 @@ const manifestTypes = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ')
 
+/** The host of a registry, by the name in references. */
+const hostOf = (domain: string): string => (domain === 'docker.io' ? 'registry-1.docker.io' : domain)
+
 /** The hosts of a registry without mirrors. */
 export function directHosts(domain: string, insecure = false): RegistryHost[] {
-  const host = domain === 'docker.io' ? 'registry-1.docker.io' : domain
+  const host = hostOf(domain)
   const local = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/.test(host)
   const tls = insecure ? { rejectUnauthorized: false } : undefined
   return local || insecure ? [{ url: `https://${host}`, tls }, { url: `http://${host}` }] : [{ url: `https://${host}` }]
@@ -125,7 +128,7 @@ export class RemoteRegistry {
     return Buffer.concat(parts)
   }
 
-  /** Queries the hosts in order until one has it. Throws the error of the last one. */
+  /** Queries the hosts in order until one has it. Throws the error of the last one, the registry itself, unless another denied access. */
   async #get(reference: Reference, path: string, accept: string): Promise<Response> {
     let last = new RegistryError(`no registry is known for "${reference.domain}"`, 'unreachable')
     for (const host of this.#options.hosts(reference.domain)) {
@@ -133,8 +136,8 @@ export class RemoteRegistry {
         return await this.#ask(host, reference, path, accept)
       } catch (error) {
         if (!(error instanceof RegistryError) || this.#options.signal?.aborted) throw error
-        // A mirror that does not answer is less informative than a registry without the image.
-        if (last.reason !== 'refused' && last.reason !== 'missing') last = error
+        // What exists is known by the registry: a mirror may lack it, and its word does not stand for one that is down.
+        if (last.reason !== 'refused') last = error
       }
     }
     throw last
@@ -143,7 +146,7 @@ export class RemoteRegistry {
   async #ask(host: RegistryHost, reference: Reference, path: string, accept: string): Promise<Response> {
     const base = host.overridePath ? host.url.replace(/\/$/, '') : `${host.url.replace(/\/$/, '')}/v2`
     // Only a mirror has to know which registry is meant.
-    const namespace = new URL(host.url).host === reference.domain ? '' : `?ns=${encodeURIComponent(reference.domain)}`
+    const namespace = new URL(host.url).host === hostOf(reference.domain) ? '' : `?ns=${encodeURIComponent(reference.domain)}`
     const url = `${base}/${reference.repository}/${path}${namespace}`
     const scope = `${host.url} ${reference.repository}`
     const known = this.#authorizations.get(scope)

@@ -19,6 +19,7 @@ export interface Kernel {
   readonly uts: typeof import('../linux/system/uts.ts')
   readonly net: typeof import('../linux/net/rtnetlink.ts')
   readonly packet: typeof import('../linux/net/packet.ts')
+  readonly audit: typeof import('../linux/net/audit.ts')
   readonly capture: typeof import('../linux/net/capture.ts')
   readonly ethtool: typeof import('../linux/net/ethtool.ts')
   readonly wireguard: typeof import('../linux/net/wireguard.ts')

@@ -2,6 +2,7 @@
 import { readAcpiEvent } from '../../src/wire/netlink/acpi.ts'
 import { readAddress } from '../../src/wire/netlink/address.ts'
 import { attribute, nested, text, u8, u32 } from '../../src/wire/netlink/attributes.ts'
+import { readAuditRecord, readAuditStatus, writeAuditChange } from '../../src/wire/netlink/audit.ts'
 import {
   readChannels,
   readFeatureNames,
@@ -14,6 +15,7 @@ import {
 } from '../../src/wire/netlink/ethtool.ts'
 import { readFamilyGroups, readFamilyId, writeGeneric } from '../../src/wire/netlink/generic.ts'
 import { readLink } from '../../src/wire/netlink/link.ts'
+import { writeMessage } from '../../src/wire/netlink/message.ts'
 import { readNamespaceId } from '../../src/wire/netlink/namespace-id.ts'
 import { readNeighbour } from '../../src/wire/netlink/neighbour.ts'
 import { changedTable, nftablesMessage, readFilterChain, readFilterRule } from '../../src/wire/netlink/nftables.ts'
@@ -92,6 +94,13 @@ export const kernelTargets: Record<string, Target> = {
       [0, Buffer.from(nftables.chains, 'base64').subarray(16)],
       [1, Buffer.from(nftables.rules, 'base64').subarray(16)],
       [2, Buffer.from(nftables.rules, 'base64').subarray(16)],
+    ],
+  ),
+  'messages of the audit system': oneOf(
+    [readAuditRecord, readAuditStatus],
+    [
+      [0, writeMessage({ type: 1326, flags: 0, sequence: 0, body: Buffer.from('audit(1700000000.123:7): sig=31') })],
+      [1, writeAuditChange({ pid: 1 })],
     ],
   ),
   'families of netlink': oneOf(

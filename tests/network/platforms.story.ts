@@ -8,8 +8,8 @@ import { eventually, Namespaces } from './lab/namespaces.ts'
 if (!dnsmasq) console.log('skipped: needs dnsmasq: bun tests/network/prepare.ts installs it')
 
 /** Those whose metadata is at a link-local address. */
-const overHttp = Object.keys(recordings).filter((name) =>
-  Object.keys(recordings[name]!.answers ?? {}).some((url) => url.startsWith('http://169.254.')),
+const overHttp = Object.keys(recordings).filter(
+  (name) => !recordings[name]!.optical && Object.keys(recordings[name]!.answers ?? {}).some((url) => url.startsWith('http://169.254.')),
 )
 
 let spaces: Namespaces

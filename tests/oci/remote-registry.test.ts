@@ -46,6 +46,28 @@ test('a token in an unexpected format is a one-line error', async () => {
   await expect(registry().smallBlob({ ...reference, repository: 'b' }, digest)).rejects.toThrow('an unexpected format')
 })
 
+test('the registry decides whether something exists, and only its mirrors get its name', async () => {
+  const requested: string[] = []
+  const from = (answers: Record<string, number | Error>) =>
+    new RemoteRegistry({
+      hosts: () => Object.keys(answers).map((host) => ({ url: `https://${host}` })),
+      async fetch(url) {
+        requested.push(url)
+        const answer = answers[new URL(url).host]!
+        if (typeof answer !== 'number') throw answer
+        return new Response('', { status: answer })
+      },
+    }).manifest(reference)
+  const down = new Error('refused')
+  await expect(from({ 'mirror.test': 404, 'registry.test': down })).rejects.toMatchObject({ reason: 'unreachable' })
+  await expect(from({ 'mirror.test': down, 'registry.test': 404 })).rejects.toMatchObject({ reason: 'missing' })
+  await expect(from({ 'mirror.test': 403, 'registry.test': 404 })).rejects.toMatchObject({ reason: 'refused' })
+  expect(requested.slice(0, 2)).toEqual([
+    'https://mirror.test/v2/a/manifests/v1?ns=registry.test',
+    'https://registry.test/v2/a/manifests/v1',
+  ])
+})
+
 test('a registry that stops sending times out', async () => {
   const error = await registry(20)
     .smallBlob(reference, 'silent')

@@ -61,7 +61,7 @@ function setOption(fd: number, level: number, name: number, value: Uint8Array | 
 }
 
 /** Opens and binds a netlink socket; the caller closes the descriptor. */
-function openNetlink(protocol: number, { netns = '', groups = [] as readonly number[], nonBlocking = false } = {}): number {
+export function openNetlink(protocol: number, { netns = '', groups = [] as readonly number[], nonBlocking = false } = {}): number {
   const type = SOCK_RAW | SOCK_CLOEXEC | (nonBlocking ? SOCK_NONBLOCK : 0)
   const make = () => check('socket', c().socket(AF_NETLINK, type, protocol), 'netlink')
   const fd = netns ? inNetns(netns, make) : make()
@@ -111,6 +111,18 @@ export class NetlinkSocket implements Disposable {
     return this.#exchange(call, subject, type, body, flag.request | flag.ack | flags).messages
   }
 
+  /** Sends a request that is answered by one message and by no acknowledgement. */
+  query(call: string, subject: string, type: number, body: Uint8Array): NetlinkMessage {
+    const sequence = this.#send(call, subject, { type, flags: flag.request, body })
+    for (;;) {
+      for (const message of readMessages(this.#receive(call, subject))) {
+        if (message.sequence !== sequence) continue
+        if (message.type === control.error) throw new NetlinkError(call, readAcknowledgement(message), subject)
+        return message
+      }
+    }
+  }
+
   /** Dumps a whole table; restarts when the table changed meanwhile. */
   dump(call: string, type: number, body: Uint8Array, subject = ''): NetlinkMessage[] {
     for (let attempt = 0; ; attempt++) {
@@ -124,11 +136,16 @@ export class NetlinkSocket implements Disposable {
     }
   }
 
-  #exchange(call: string, subject: string, type: number, body: Uint8Array, flags: number) {
+  /** Returns the number of the request. */
+  #send(call: string, subject: string, request: Pick<NetlinkMessage, 'type' | 'flags' | 'body'>): number {
     this.#sequence = (this.#sequence + 1) >>> 0
-    const sequence = this.#sequence
-    const bytes = writeMessage({ type, flags, sequence, body })
+    const bytes = writeMessage({ ...request, sequence: this.#sequence })
     check(call, c().send(this.#fd, bytes, bytes.length, 0), subject)
+    return this.#sequence
+  }
+
+  #exchange(call: string, subject: string, type: number, body: Uint8Array, flags: number) {
+    const sequence = this.#send(call, subject, { type, flags, body })
     const messages: NetlinkMessage[] = []
     let interrupted = false
     for (;;) {

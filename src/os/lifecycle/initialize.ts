@@ -24,10 +24,11 @@ const onMachine = (machine: Machine): Phase[] => {
   const parameters = parseCommandLine(machine.kernel.files.readText('/proc/cmdline'))
   const last = (name: string) => parameterValues(parameters, name).at(-1)
   const wipe = last('talos.experimental.wipe')
+  const early = ['udevd', 'machined', ...(isOn(last('talos.auditd.disabled')) ? [] : ['auditd']), 'syslogd', 'apid']
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
     { name: 'installation', tasks: [{ name: 'completeInstallation', run: async () => void (await completeInstallation(machine)) }] },
-    { name: 'earlyServices', tasks: ['udevd', 'machined', 'syslogd', 'apid'].map((id) => serviceTask(machine, id)) },
+    { name: 'earlyServices', tasks: early.map((id) => serviceTask(machine, id)) },
     { name: 'usb', tasks: [{ name: 'waitForUSB', run: ({ signal }) => waitForDevices(machine, signal) }] },
     ...(wipe === undefined ? [] : [wipeAtStart(machine, wipe)]),
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },

@@ -35,6 +35,7 @@ import { extensionService } from './extensions/service.ts'
 import { ServiceStarts } from './extensions/starts.ts'
 import { resources } from './resource-types.ts'
 import { apidService } from './services/apid.ts'
+import { auditdService } from './services/auditd.ts'
 import { dashboardService } from './services/dashboard.ts'
 import { machinedService } from './services/machined.ts'
 import { syslogdService } from './services/syslogd.ts'
@@ -87,7 +88,9 @@ export const runtime: Area = {
         machinedService(),
         apidService(machine),
         ...extensionServices.map((service) => extensionService(machine, service, starts)),
-        ...(machine.kernel.mode === 'container' ? [] : [udevdService(machine), syslogdService(machine), dashboardService(machine)]),
+        ...(machine.kernel.mode === 'container'
+          ? []
+          : [udevdService(machine), auditdService(machine), syslogdService(machine), dashboardService(machine)]),
       ],
       methods: [
         version(machine),

@@ -10,6 +10,7 @@ import * as fifo from '../../linux/fs/fifo.ts'
 import * as files from '../../linux/fs/files.ts'
 import * as mount from '../../linux/fs/mount.ts'
 import * as xattr from '../../linux/fs/xattr.ts'
+import * as audit from '../../linux/net/audit.ts'
 import * as capture from '../../linux/net/capture.ts'
 import * as ethtool from '../../linux/net/ethtool.ts'
 import * as nftables from '../../linux/net/nftables.ts'
@@ -41,6 +42,7 @@ export const kernelOf = (mode: Kernel['mode']): Kernel => ({
   uts,
   net,
   packet,
+  audit,
   capture,
   ethtool,
   wireguard,

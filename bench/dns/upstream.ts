@@ -1,5 +1,5 @@
 /** A name server for measurements: one A record with a TTL of one hour for every query. Listens on 127.0.0.1:53 of its namespace. */
-import { answerAddresses } from '../src/os/network/dns/message.ts'
+import { answerAddresses } from '../../src/os/network/dns/message.ts'
 
 await Bun.udpSocket({
   hostname: '127.0.0.1',
