@@ -13,10 +13,8 @@ import { type Rule, ruleFor } from '../image-rules.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 import { TUFTrustedRoot, trustedRootId } from '../resources/tuf-trusted-root.ts'
 import { type FoundSignature, signaturesBeside } from '../signatures/beside-image.ts'
-import { acceptedIdentity, verifyKeyless } from '../signatures/keyless.ts'
 import { type SignedImage, verifierKey, verifyByKey } from '../signatures/public-key.ts'
 import { SignatureError } from '../signatures/signature-error.ts'
-import { trustMaterialOf } from '../signatures/trusted-root.ts'
 
 /** Callers choose which registries are queried, so the checks of each caller are limited. */
 const checks = new Places('checks of signatures', { each: 4, all: 32, time: 60_000 })
@@ -46,7 +44,7 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
     if (spec.deny) throw new RpcError('PermissionDenied', `image "${name}" is denied by rule ${id}`)
     if (spec.skip) return { verified: false, message: `verification skipped by matched rule (${id})` }
     try {
-      const verify = verifierOf(spec, store)
+      const verify = await verifierOf(spec, store)
       const { digest, refusal } = await placesFor(context).run(callerPlace(context), context.signal, async (signal) => {
         const registry = registryOf({ store, outbound }, credentials, signal)
         const digest = reference.digest ?? (await registry.manifest(reference)).digest
@@ -65,12 +63,17 @@ export const verifyImage = ({ outbound }: { outbound: Pick<Outbound, 'fetch'> })
 type Verify = (found: FoundSignature, image: SignedImage) => Promise<void>
 
 /** The verification that a rule requires. Throws TypeError when the rule has mistakes. */
-function verifierOf({ publicKeyVerifier, keylessVerifier }: Rule, store: StoreView): Verify {
+async function verifierOf({ publicKeyVerifier, keylessVerifier }: Rule, store: StoreView): Promise<Verify> {
   if (publicKeyVerifier) {
     const key = verifierKey(publicKeyVerifier.certificate)
     return (found, image) => verifyByKey(found, image, key)
   }
   if (!keylessVerifier) throw new TypeError('the rule has neither a key nor an identity')
+  // The packages are loaded for the first such rule: machines without one need neither their memory nor the time.
+  const [{ acceptedIdentity, verifyKeyless }, { trustMaterialOf }] = await Promise.all([
+    import('../signatures/keyless.ts'),
+    import('../signatures/trusted-root.ts'),
+  ])
   const accepted = acceptedIdentity(keylessVerifier)
   const root = store.get(TUFTrustedRoot, trustedRootId)?.spec.jsonData
   if (root === undefined) throw new RpcError('Unavailable', 'the trusted root is not loaded yet: try again')

@@ -4,7 +4,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { ImageVerificationConfig } from '../../cri/documents/image-verification.ts'
 import { ImageVerificationRule } from '../resources/image-verification-rule.ts'
 import { TUFTrustedRoot, trustedRootId } from '../resources/tuf-trusted-root.ts'
-import { embeddedRoot } from '../signatures/trusted-root.ts'
+import { embeddedRoot } from '../signatures/embedded-root.ts'
 
 /**
  * The operator's rules in order. The first rule that matches an image decides. The trusted root exists while a rule needs it, and
