@@ -54,6 +54,18 @@ describe('a keyless signature of the identity of its rule is accepted', () => {
     expect(await refusalOf(fresh((name, digest) => putLayer(name, digest, instance.layer(digest, timestamped))))).toBe('')
   })
 
+  test.each([
+    'https://github.com/company/part/.github/workflows/release.yml@refs/tags/v1',
+    'builder!company.test',
+    'build.company.test',
+    '192.0.2.7',
+    '2001:db8::7',
+  ])('whose subject is %s', async (subject) => {
+    const repository = fresh((name, digest) => refer(name, digest, instance.bundle(digest, { subject, older: true })))
+    expect(await refusalOf(repository, { ...builder, subject })).toBe('')
+    expect(await refusalOf(repository, { ...builder, subject: `${subject}0` })).toContain(identity)
+  })
+
   test('beside those of others, and ones that are damaged', async () => {
     const repository = fresh((name, digest) => {
       refer(
@@ -165,7 +177,7 @@ describe('a keyless signature is refused', () => {
       'no entry',
     ],
     ['without a promise', (good) => withEntry(good, { inclusionPromise: undefined }), time],
-    ['without a proof', (good) => withEntry(good, { inclusionProof: undefined }), 'damaged, or not of version 0.3'],
+    ['without a proof', (good) => withEntry(good, { inclusionProof: undefined }), 'damaged, not of version 0.3'],
     ['with another time', (good) => withEntry(good, { integratedTime: '1780315400' }), entry],
     [
       'with an altered proof',

@@ -1,6 +1,7 @@
 /** An instance of Sigstore of its own: an authority like Fulcio, a log of its certificates, a log of signatures like Rekor. */
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { bitString, boolean, element, explicit, implicit, integer, octetString, oid, sequence, tags, time } from '../../../src/wire/der.ts'
+import { parseIp } from '../../../src/wire/ip.ts'
 import { encodePem } from '../../../src/wire/pem.ts'
 import { encodeName } from '../../../src/wire/x509/name.ts'
 import { digestOf, json } from './signed-registry.ts'
@@ -18,10 +19,22 @@ const codeSigning = '1.3.6.1.5.5.7.3.3'
 const timeSerial = 2
 const usualTime = new Date('2026-06-01T12:05:00Z')
 
+function altName(subject: string): Uint8Array {
+  const text = Buffer.from(subject)
+  if (subject.includes('!')) return explicit(0, oid('1.3.6.1.4.1.57264.1.7'), explicit(0, element(tags.utf8String, text)))
+  if (subject.includes('://')) return implicit(6, text)
+  if (subject.includes('@')) return implicit(1, text)
+  const address = parseIp(subject)
+  return address ? implicit(7, address) : implicit(2, text)
+}
+
 /** How a signature differs from a good one. */
 export interface SigningOptions {
   readonly issuer?: string
+  /** A URI, an e-mail address, an IP address, a host name or a name like `user!domain`. */
   readonly subject?: string
+  /** The issuer is in the extension of older certificates. */
+  readonly older?: boolean
   /** When the entry was made in the log; the certificate is valid for ten minutes from its `notBefore`. */
   readonly signedAt?: Date
   readonly notBefore?: Date
@@ -107,8 +120,10 @@ export class SigstoreInstance {
     const extensions = [
       extension('2.5.29.37', sequence(oid(options.purpose ?? codeSigning))),
       extension('2.5.29.35', sequence(implicit(0, sha256(spki(this.#authority.publicKey))))),
-      extension('2.5.29.17', sequence(implicit(subject.includes('://') ? 6 : 1, Buffer.from(subject))), true),
-      extension('1.3.6.1.4.1.57264.1.8', element(tags.utf8String, Buffer.from(issuer))),
+      extension('2.5.29.17', sequence(altName(subject)), true),
+      options.older
+        ? extension('1.3.6.1.4.1.57264.1.1', Buffer.from(issuer))
+        : extension('1.3.6.1.4.1.57264.1.8', element(tags.utf8String, Buffer.from(issuer))),
     ]
     const tbs = (more: Uint8Array[]) =>
       this.#tbs(sequence(), key, notBefore, new Date(notBefore.getTime() + 600_000), [...extensions, ...more])

@@ -70,7 +70,7 @@ const statement = v.object({
 export function parseBundle(input: Uint8Array): SigstoreBundle {
   if (input.length > maxBundle) throw new SignatureError(`a bundle has more than ${maxBundle} bytes`)
   const { success, output } = v.safeParse(bundle, jsonOf(input))
-  if (!success) throw new SignatureError('a bundle of it is damaged, or not of version 0.3')
+  if (!success) throw new SignatureError('a bundle of it is damaged, not of version 0.3 or with content that is no statement about images')
   return output
 }
 
