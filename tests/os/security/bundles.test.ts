@@ -74,14 +74,24 @@ describe('a bundle by the key of its rule', () => {
 })
 
 describe('a bundle is refused', () => {
-  const { digest } = image('refused')
+  const { manifest, digest } = image('refused')
   const good = statementBundle(digest, key)
+  const message = (of: string) => ({
+    messageDigest: { algorithm: 'SHA2_256', digest: Buffer.from(of.slice(7), 'hex').toString('base64') },
+    signature: signed(manifest, key),
+  })
   const aboutOther = statementBundle(`sha256:${'0'.repeat(64)}`, key)
   test.each<[string, unknown, string]>([
     ['of another key', statementBundle(digest, other), 'a signature of it is not of the rule’s key'],
     ['about another image', aboutOther, 'a bundle of it is about another image'],
     ['with a certificate', { ...good, verificationMaterial: { certificate: { rawBytes: 'AAAA' } } }, 'a bundle of it has a certificate'],
     ['without a signature', { ...good, dsseEnvelope: undefined }, 'a bundle of it has not exactly one signature'],
+    ['with two signatures', { ...good, messageSignature: message(digest) }, 'a bundle of it has not exactly one signature'],
+    [
+      'of another manifest',
+      { ...good, messageSignature: message(digestOf('x')), dsseEnvelope: null },
+      'a bundle of it is about another image',
+    ],
     ['of an older version', { ...good, mediaType: 'application/vnd.dev.sigstore.bundle+json;version=0.2' }, 'not of version 0.3'],
     ['that was cut off', json(good).slice(0, -20), 'a bundle of it is damaged'],
     ['with altered content', json(good).replace('"sig":"M', '"sig":"N'), 'a signature of it is not of the rule’s key'],

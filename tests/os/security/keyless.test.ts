@@ -48,6 +48,14 @@ describe('a keyless signature of the identity of its rule is accepted', () => {
     expect(await refusalOf(fresh((repository, digest) => putLayer(repository, digest, instance.layer(digest))))).toBe('')
   })
 
+  test('of the manifest itself', async () => {
+    const { manifest, digest } = image('keyless/manifest')
+    refer('keyless/manifest', digest, instance.manifestBundle(manifest))
+    expect(await refusalOf('keyless/manifest')).toBe('')
+    refer('keyless/manifest', digest, instance.manifestBundle(`${manifest} `))
+    expect(await refusalOf('keyless/manifest')).toBe('a bundle of it is about another image')
+  })
+
   test('with a timestamp, also of a log that has no time', async () => {
     const timestamped = { timestamped: true }
     expect(await refusalOf(fresh((name, digest) => refer(name, digest, instance.bundle(digest, timestamped))))).toBe('')
@@ -196,6 +204,12 @@ describe('a keyless signature is refused', () => {
     [
       'with the entry of another signature',
       (good, digest) => withEntry(good, instance.bundle(digest).verificationMaterial.tlogEntries[0]!),
+      'of another certificate',
+    ],
+    [
+      'with an entry of nothing',
+      (good) =>
+        withEntry(good, { canonicalizedBody: Buffer.from(json({ apiVersion: '0.0.1', kind: 'dsse', spec: {} })).toString('base64') }),
       'of another certificate',
     ],
     ['with another signature', (good, digest) => ({ ...good, dsseEnvelope: instance.bundle(digest).dsseEnvelope }), entry],

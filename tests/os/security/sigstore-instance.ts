@@ -201,6 +201,30 @@ export class SigstoreInstance {
     }
   }
 
+  /** A bundle of a signature of the manifest itself, recorded in a log of the second version. */
+  manifestBundle(manifest: string) {
+    const { publicKey, privateKey } = newKey()
+    const rawBytes = base64(this.certificate(publicKey))
+    const signature = sign('sha256', Buffer.from(manifest), privateKey)
+    const messageDigest = { algorithm: 'SHA2_256', digest: base64(sha256(Buffer.from(manifest))) }
+    const verifier = { x509Certificate: { rawBytes }, keyDetails: 'PKIX_ECDSA_P256_SHA_256' }
+    const spec = { hashedRekordV002: { data: messageDigest, signature: { content: base64(signature), verifier } } }
+    const kindVersion = { kind: 'hashedrekord', version: '0.0.2' }
+    const body = Buffer.from(json({ apiVersion: kindVersion.version, kind: kindVersion.kind, spec }))
+    const { logId, logIndex, proof } = this.#entry(body, {})
+    const entry = {
+      ...{ logIndex: String(logIndex), logId: { keyId: base64(logId) }, kindVersion },
+      ...{ inclusionProof: proof, canonicalizedBody: base64(body) },
+    }
+    const rfc3161Timestamps = [{ signedTimestamp: this.timestamp(signature, usualTime) }]
+    const timestampVerificationData = { rfc3161Timestamps }
+    return {
+      mediaType: 'application/vnd.dev.sigstore.bundle.v0.3+json',
+      verificationMaterial: { certificate: { rawBytes }, tlogEntries: [entry], timestampVerificationData },
+      messageSignature: { messageDigest, signature: base64(signature) },
+    }
+  }
+
   /** A payload of the older layout, and the annotations of its layer. */
   layer(digest: string, options: SigningOptions = {}): { payload: string; annotations: Record<string, string> } {
     const { publicKey, privateKey } = newKey()
