@@ -1,15 +1,10 @@
 /** Installs the emulator where it is missing. */
 import { failed } from '../../rootfs/build/failure.ts'
-import { crossPackagesOf, prepareHost } from '../../rootfs/build/host.ts'
-import { targets } from '../../rootfs/build/target.ts'
+import { prepareHost } from '../../rootfs/build/host.ts'
 
 try {
   await prepareHost([
     { name: 'qemu-system-x86', why: 'runs machines under emulation', shown: '/usr/bin/qemu-system-x86_64' },
-    { name: 'qemu-system-arm', why: 'runs machines with arm64 under emulation', shown: '/usr/bin/qemu-system-aarch64' },
-    { name: 'qemu-efi-aarch64', why: 'is the UEFI of emulated machines with arm64', shown: '/usr/share/AAVMF/AAVMF_CODE.fd' },
-    { name: 'qemu-user', why: 'runs programs of arm64', shown: '/usr/bin/qemu-aarch64' },
-    ...crossPackagesOf(targets.arm64),
     { name: 'ovmf', why: 'is the UEFI of emulated machines', shown: '/usr/share/OVMF/OVMF_CODE_4M.fd' },
     {
       name: 'ipxe-qemu',
@@ -17,6 +12,7 @@ try {
       shown: '/usr/lib/ipxe/qemu/pxe-virtio.rom',
     },
     { name: 'xorriso', why: 'makes and judges CDs', shown: '/usr/bin/xorriso' },
+    { name: 'genisoimage', why: 'makes media with UDF', shown: '/usr/bin/genisoimage' },
     { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
     { name: 'swtpm', why: 'is the TPM of emulated machines', shown: '/usr/bin/swtpm' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },

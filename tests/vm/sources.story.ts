@@ -96,6 +96,25 @@ test(
 )
 
 test(
+  'the provisioning medium of Azure holds one as custom data',
+  async () => {
+    const content = join(folder, 'azure')
+    const iso = join(folder, 'azure.iso')
+    mkdirSync(content, { recursive: true })
+    const data = Buffer.from(part('from-azure')).toString('base64')
+    const set = `<LinuxProvisioningConfigurationSet><CustomData>${data}</CustomData></LinuxProvisioningConfigurationSet>`
+    writeFileSync(join(content, 'ovf-env.xml'), `<Environment><ProvisioningSection>${set}</ProvisioningSection></Environment>`)
+    // Its file system is UDF, which the machine mounts although the medium has ISO 9660 as well.
+    const made = Bun.spawnSync(['genisoimage', '-quiet', '-udf', '-V', 'rd_rdfe', '-o', iso, content])
+    expect([made.exitCode, made.stderr.toString()]).toEqual([0, ''])
+    const one = await start('azure', 'talos.platform=azure', { cdrom: iso })
+    await one.shows(/machine configuration found.*source=azure whole=false/, 20 * minutes)
+    await one.until('the name', async () => (await output(one, 'get', 'hostname')).includes('from-azure'), 10 * minutes)
+  },
+  60 * minutes,
+)
+
+test(
   'an address with an unknown variable is reported in one line, on the console and in events',
   async () => {
     const one = await start('unknown', `talos.config=http://10.0.2.2/${rack}`)

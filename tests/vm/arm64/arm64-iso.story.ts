@@ -1,8 +1,9 @@
-/** The ISO for arm64, made by `./mkimage.sh --arch arm64 --only iso`, on an emulated machine with edk2: to maintenance and onto its disk. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+/** The ISO for arm64, made by `./mkimage.sh --arch arm64 --only iso`, on an emulated machine with edk2: to maintenance, onto its disk, and to a cluster. */
+import { afterAll, beforeAll, test } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { disk, dist, forgetState, stateFolder, TestMachine, talosctl } from '../machine.ts'
+import { disk, dist, forgetState, stateFolder, TestMachine } from '../machine.ts'
+import { asAdministrator, oneNode } from '../one-node.ts'
 
 const folder = stateFolder('arm64')
 const minutes = 60_000
@@ -50,12 +51,26 @@ test(
 test(
   'it is installed and starts from its disk',
   async () => {
-    const generate = ['gen', 'config', 'arm', 'https://10.0.2.15:6443', '--install-disk', '/dev/vda', '--additional-sans', '127.0.0.1']
-    expect((await talosctl([...generate, '--force', '--output', folder])).code).toBe(0)
+    await oneNode(folder, '--install-disk', '/dev/vda')
     await machine.takes(join(folder, 'controlplane.yaml'), 5 * minutes)
     machine.forget()
     await machine.shows(/\[stage0\] root file system \S+ from \/dev\/vda1/, 30 * minutes)
     await machine.shows(/service=machined .*"Health check successful"/, 10 * minutes)
   },
   46 * minutes,
+)
+
+test(
+  'a control plane begins on it: its components run, and its node is ready',
+  async () => {
+    const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
+    await machine.outputs(() => admin('version'), /Server:[\s\S]*linux\/arm64/, 20 * minutes)
+    await machine.outputs(() => admin('service', 'etcd'), /Preparing|Running|join|bootstrap/i, 20 * minutes)
+    await machine.until('bootstrap is taken', async () => (await admin('bootstrap')).code === 0, 10 * minutes)
+    await machine.outputs(() => admin('services'), /etcd\s+Running\s+OK[\s\S]*kubelet\s+Running\s+OK/, 30 * minutes)
+    const ready = /kube-apiserver-\S+\s+True[\s\S]*kube-controller-manager-\S+\s+True[\s\S]*kube-scheduler-\S+\s+True/
+    await machine.outputs(() => admin('get', 'staticpodstatus'), ready, 30 * minutes)
+    await machine.outputs(() => admin('get', 'nodestatus', '-o', 'yaml'), /nodeReady: true/, 30 * minutes)
+  },
+  120 * minutes,
 )
