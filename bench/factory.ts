@@ -67,15 +67,20 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** The address of a factory, which it logs once it listens. */
-async function listening(stderr: ReadableStream<Uint8Array>): Promise<string> {
-  let text = ''
-  for await (const bytes of stderr) {
-    text += Buffer.from(bytes).toString()
-    const [, url] = /url="?(http:\/\/[^\s"]+)/.exec(text) ?? []
-    if (url) return url
+/** The address of a factory, which it logs once it listens; what it logs later is dropped. */
+function listening(stderr: ReadableStream<Uint8Array>): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const read = async () => {
+    let text = ''
+    for await (const bytes of stderr) {
+      if (text.length < 10_000) text += Buffer.from(bytes).toString()
+      const [, url] = /url="?(http:\/\/[^\s"]+)/.exec(text) ?? []
+      if (url) resolve(url)
+    }
+    reject(new Error(`the factory ended: ${text}`))
   }
-  throw new Error(`the factory did not start: ${text}`)
+  read().catch(reject)
+  return promise
 }
 
 function shown(seconds: number): string {
