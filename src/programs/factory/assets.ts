@@ -1,7 +1,7 @@
 /** What of an image is served under which name, as it is in the release or as it is built of it. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Segment } from '../../oci/image.ts'
 import { parseManifest } from '../../oci/image-manifest.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
@@ -56,9 +56,6 @@ const purposes: Readonly<Record<string, string>> = {
   'cmdline-PLATFORM-ARCH': 'The kernel arguments of network boot',
 }
 
-/** Files that have a command line. */
-const withLine = ['ichor-amd64.iso', 'ichor-installer-amd64.tar', diskFile, 'ichor-amd64.efi']
-
 interface Order {
   /** The command line of the release, and the other one. */
   readonly base: string
@@ -105,22 +102,21 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
   if (ending !== '.zst' && ending !== '.gz') return fileAsset(name, path)
   fileIn(path)
   const build = (to: string, signal: AbortSignal) => compress(to, path, ending, signal)
-  return fileAsset(name, await workshop.builds.take([ending, await identityOf(path)], build))
+  return fileAsset(name, await workshop.builds.take([ending, await stampOf(path)], build))
 }
 
 /** The path of a file of the release, or of the one that was built in its place. */
 async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
   const own = join(release.folder, file)
   if (conversions[file]) return convertedDisk({ builds, key }, release, schematic, file)
-  if (!withLine.includes(file)) return own
+  const product = products[file]
+  if (!product) return own
   const base = parametersOf(release)
   const line = lineOf(base, schematic, file === 'ichor-amd64.iso')
   const meta = file === diskFile ? (schematic.customization.meta ?? []) : []
   if (line === base.join(' ') && meta.length === 0) return own
-  const product = products[file]
-  if (!product) return own
   const stamps = await Promise.all(
-    [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(release.folder, each)),
+    [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(join(release.folder, each))),
   )
   const { x: signer = '' } = key ? createPublicKey(key).export({ format: 'jwk' }) : {}
   const build = async (path: string, signal: AbortSignal) =>
@@ -138,10 +134,8 @@ async function convertedDisk(workshop: Workshop, release: Release, schematic: Sc
     const { rootHash } = parseManifest(await readDocument(release.folder, 'ichor-amd64.manifest'))
     await conversions[file]?.(path, raw, { version: release.version, rootHash, firmware: await firmwareOf(release) })
   }
-  return workshop.builds.take([file, await identityOf(raw)], build)
+  return workshop.builds.take([file, await stampOf(raw)], build)
 }
-
-const identityOf = (path: string) => stampOf(dirname(path), basename(path))
 
 /** The kernel command line for machines started through the network, of `platform-arch`. Throws FactoryError. */
 export function bootParameters(release: Release, schematic: Schematic, platformAndArch: string): string {

@@ -17,7 +17,6 @@ import { applyAddresses, mergeAddresses } from '../../../src/os/network/controll
 import { configVips } from '../../../src/os/network/controllers/address/vip.ts'
 import { observeAddresses, observeLinks } from '../../../src/os/network/controllers/observe.ts'
 import { applyOperators, mergeOperators } from '../../../src/os/network/controllers/operator.ts'
-import { noCloud } from '../../../src/os/network/operators/cloud/clouds.ts'
 import { vipOperator } from '../../../src/os/network/operators/vip.ts'
 import { MachineStatus } from '../../../src/os/runtime/resources/machine-status.ts'
 
@@ -46,7 +45,7 @@ runtime.register(
         election = etcd.withMutex(name, act, signal).finally(() => etcd.close())
         return election
       },
-      noCloud,
+      () => undefined, // no cloud moves the address
     ),
   }),
   mergeAddresses,

@@ -3,6 +3,7 @@
  * signature with everything that is needed to verify it. They come from registries, so every part is bounded.
  */
 import * as v from 'valibot'
+import { jsonOf } from './json-of.ts'
 import { SignatureError } from './signature-error.ts'
 
 /** Prefix of the media types of bundles, also of the artifact types of manifests that hold one. */
@@ -107,12 +108,3 @@ export function parseStatement(payload: Uint8Array): string[] {
 }
 
 const decoded = (base64: string) => Buffer.from(base64, 'base64')
-
-/** Undefined for what is no JSON. */
-function jsonOf(input: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(input).toString())
-  } catch {
-    return undefined
-  }
-}

@@ -1,6 +1,7 @@
 /** Bodies of entries of Rekor, the transparency log (github.com/sigstore/rekor, pkg/types; of its second version rekor/v2 in protobuf-specs). */
 import * as v from 'valibot'
 import { pemBlock, pemLabels } from '../../../wire/pem.ts'
+import { jsonOf } from './json-of.ts'
 import { SignatureError } from './signature-error.ts'
 
 const maybe = <T extends v.GenericSchema>(schema: T) => v.optional(v.nullable(schema))
@@ -49,13 +50,4 @@ export function parseLogged(input: Uint8Array): LoggedSignature {
     ...verifiers.flatMap((each) => (each ? [Buffer.from(each.x509Certificate.rawBytes, 'base64')] : [])),
   ]
   return { kind, version: apiVersion, certificates }
-}
-
-/** Undefined for what is no JSON. */
-function jsonOf(input: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(input).toString())
-  } catch {
-    return undefined
-  }
 }

@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import { pemBlock, pemLabels } from '../../../wire/pem.ts'
 import { maxCertificate } from './bundle.ts'
+import { jsonOf } from './json-of.ts'
 import { SignatureError } from './signature-error.ts'
 
 /** Media type of a layer that is a payload. */
@@ -105,10 +106,6 @@ export function parseLayer(input: Uint8Array, annotations: FoundAnnotations, dig
 
 /** Undefined for text that is no JSON of the schema. */
 function parsed<T extends v.GenericSchema>(schema: T, text: string): v.InferOutput<T> | undefined {
-  try {
-    const { success, output } = v.safeParse(schema, JSON.parse(text))
-    return success ? output : undefined
-  } catch {
-    return undefined
-  }
+  const { success, output } = v.safeParse(schema, jsonOf(text))
+  return success ? output : undefined
 }

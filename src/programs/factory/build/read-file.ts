@@ -42,7 +42,7 @@ export const readDocument = (folder: string, name: string, limit = documentLimit
   })
 
 /** What changes when a file of the release is made again; empty when it is not there. */
-export async function stampOf(folder: string, name: string): Promise<string> {
-  const stats = await stat(join(folder, name)).catch(() => undefined)
-  return stats ? `${folder}/${name} ${stats.size} ${stats.mtimeMs} ${stats.ino}` : ''
+export async function stampOf(path: string): Promise<string> {
+  const stats = await stat(path).catch(() => undefined)
+  return stats ? `${path} ${stats.size} ${stats.mtimeMs} ${stats.ino}` : ''
 }

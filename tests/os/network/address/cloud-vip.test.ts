@@ -1,11 +1,10 @@
 /** Shared addresses that a cloud moves, against servers that answer as the references of its API describe. */
 import { afterAll, expect, test } from 'bun:test'
-import { silent } from '../../../../src/cosi/log.ts'
 import { isObject } from '../../../../src/document/is-object.ts'
 import { cloudAddresses } from '../../../../src/os/network/operators/cloud/clouds.ts'
-import type { Findings } from '../../../../src/os/network/operators/operator.ts'
 import { vipOperator } from '../../../../src/os/network/operators/vip.ts'
 import { fetchText } from '../../../../src/os/network/platform/transport.ts'
+import { operationOf } from './operation.ts'
 
 interface Called {
   call: string
@@ -204,29 +203,17 @@ test('a node is the owner only once the cloud has moved the address; it announce
     },
   )
   const assigned = Promise.withResolvers<void>()
-  const ended = operator({
-    spec: { operator: 'vip', linkName: 'eth1', requireUp: true, vip, layer: 'configuration' },
-    link: { index: 2, name: 'eth1', hardwareAddress: '02:00:00:00:00:01' },
-    signal: stop.signal,
-    log: silent,
-    clock: {
-      now: () => 0,
-      sleep: (milliseconds, signal) =>
-        milliseconds < 3_600_000 || signal.aborted
-          ? Promise.resolve()
-          : new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
-    },
-    hostname: () => '',
-    present: () => false,
-    taken: () => undefined,
-    linkLocal: () => undefined,
-    memory: new Map(),
-    problem: (error?: Error) => void problems.push(error?.message),
-    report(findings: Findings | undefined) {
-      addresses.push(findings?.addresses[0]?.address)
-      if (findings) assigned.resolve()
-    },
-  })
+  const ended = operator(
+    operationOf({
+      spec: { operator: 'vip', linkName: 'eth1', requireUp: true, vip, layer: 'configuration' },
+      signal: stop.signal,
+      problem: (error) => void problems.push((error as Error | undefined)?.message),
+      report(findings) {
+        addresses.push(findings?.addresses[0]?.address)
+        if (findings) assigned.resolve()
+      },
+    }),
+  )
   const holding = await taken.promise
   await assigned.promise
   expect([problems, alias.get(12)]).toEqual([['the server answered 503', undefined], ['10.1.0.50']])

@@ -6,11 +6,10 @@ import type { Elect } from '../../../../src/os/area.ts'
 import { declared } from '../../../../src/os/config/declared.ts'
 import { MachineConfig } from '../../../../src/os/config/resources/machine-config.ts'
 import { configVips } from '../../../../src/os/network/controllers/address/vip.ts'
-import { noCloud } from '../../../../src/os/network/operators/cloud/clouds.ts'
-import type { Findings } from '../../../../src/os/network/operators/operator.ts'
 import { vipOperator } from '../../../../src/os/network/operators/vip.ts'
 import { OperatorSpec } from '../../../../src/os/network/resources/operator-spec.ts'
 import { sharedAddresses } from '../../../../src/os/network/shared-addresses.ts'
+import { operationOf } from './operation.ts'
 
 test('the address is assigned and announced while elected, and removed before the election is lost', async () => {
   const recorded: (string | undefined)[] = []
@@ -27,28 +26,14 @@ test('the address is assigned and announced while elected, and removed before th
   const run = vipOperator(
     { announce: (_link, ip) => void announced.push(ip) },
     elect,
-    noCloud,
-  )({
-    spec: { operator: 'vip', linkName: 'eth0', requireUp: true, vip: { ip: '10.5.0.50', gratuitousARP: true }, layer: 'configuration' },
-    link: { index: 2, name: 'eth0', hardwareAddress: '02:00:00:00:00:01' },
-    signal: stop.signal,
-    log: silent,
-    clock: {
-      now: () => 0,
-      // Waits end at once, but for the one that lasts as long as the election.
-      sleep: (milliseconds, signal) =>
-        milliseconds < 3_600_000 || signal.aborted
-          ? Promise.resolve()
-          : new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
-    },
-    hostname: () => '',
-    present: () => false,
-    taken: () => undefined,
-    linkLocal: () => undefined,
-    memory: new Map(),
-    problem: () => {},
-    report: (findings: Findings | undefined) => void recorded.push(findings?.addresses[0]?.address),
-  })
+    () => undefined,
+  )(
+    operationOf({
+      spec: { operator: 'vip', linkName: 'eth0', requireUp: true, vip: { ip: '10.5.0.50', gratuitousARP: true }, layer: 'configuration' },
+      signal: stop.signal,
+      report: (findings) => void recorded.push(findings?.addresses[0]?.address),
+    }),
+  )
   const holding = await elected.promise
   while (announced.length < 3) await Promise.resolve()
   expect(recorded).toEqual([undefined, '10.5.0.50/32'])

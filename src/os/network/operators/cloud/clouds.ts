@@ -13,6 +13,3 @@ export function cloudAddresses(access: CloudAccess): CloudAddresses {
       ? hetznerAddress(access, changes, { ip, apiToken: hcloud.apiToken })
       : equinixMetal && equinixAddress(access, { ip, apiToken: equinixMetal.apiToken })
 }
-
-/** No cloud moves addresses. */
-export const noCloud: CloudAddresses = () => undefined
