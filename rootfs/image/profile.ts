@@ -156,7 +156,7 @@ function keyArguments({ input }: Profile): string[] {
   const { secureBootSigner = {}, pcrSigner = {}, ...rest } = input?.secureboot ?? {}
   const signers = Object.entries({ secureBootSigner, pcrSigner })
   for (const [signer, fields] of signers) {
-    const remote = Object.keys(fields).find((key) => key.startsWith('a'))
+    const remote = Object.keys(fields).find((key) => key in azure || key in aws)
     if (remote) throw refused(`input.secureboot.${signer}.${remote}`, 'keys are files: use keyPath')
   }
   const [other] = Object.entries(rest).flatMap(([key, value]) => (value ? [key] : []))

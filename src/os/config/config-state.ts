@@ -2,6 +2,7 @@
  * The configuration on disk and in the resources `v1alpha1` (in force) and `persistent` (kept), and the trial between them. This is
  * the only writer of the three, and of the history and the marker beside them. The table of transitions is in trial/state.ts.
  */
+import { SerialQueue } from '../../timing/serial-queue.ts'
 import type { Machine } from '../area.ts'
 import { ConfigContainer } from './container.ts'
 import { type ConfigHistory, historyPath, type RevertCause, revertReasons } from './history/history.ts'
@@ -44,7 +45,7 @@ export const configPaths: readonly string[] = [statePath, previousStatePath, tri
 /** The configuration of one machine over time. */
 export class ConfigState {
   #running?: Running | undefined
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #queue = new SerialQueue()
   readonly #onTrial = new Set<() => void>()
 
   constructor(
@@ -99,9 +100,7 @@ export class ConfigState {
 
   /** Runs operations one after the other, in the order they came. */
   inTurn<T>(act: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(act)
-    this.#turn = done.catch(() => {})
-    return done
+    return this.#queue.run(act)
   }
 
   /** Applies a configuration that the machine found itself; a whole one is kept. */

@@ -1,11 +1,12 @@
 /** Orders what changes the installed system of one machine: its boot loader is used by one at a time, and only one release is written. */
+import { SerialQueue } from '../../timing/serial-queue.ts'
 
 /** What writes a release. */
 export type Writing = 'installation' | 'upgrade'
 
 /** The order of changes of one machine; `init` owns it. */
 export class SystemChanges {
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #queue = new SerialQueue()
   #writing: Writing | undefined
 
   /** What writes a release now. */
@@ -15,9 +16,7 @@ export class SystemChanges {
 
   /** Runs `work` after all that came before, whether or not that succeeded. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#turn.then(work)
-    this.#turn = mine.catch(() => {})
-    return mine
+    return this.#queue.run(work)
   }
 
   /** Runs `work` while nothing else writes a release; throws the error of `refusal` when something does. */

@@ -2,7 +2,9 @@
  * Encrypted volumes: they are mapped where they are open, and their key slots follow the configuration. Each change of a header is
  * a sequence of writes after any of which the volume can be opened with a key that is configured.
  */
+
 import type { Deadline } from '../../../cosi/clock.ts'
+import { SerialQueue } from '../../../timing/serial-queue.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { probeDevice } from '../device.ts'
@@ -57,7 +59,7 @@ export class EncryptedVolumes {
   readonly #headers: VolumeHeaders
   readonly #escrow: MachineEscrow
   /** Headers are changed by one caller at a time: the controller of volumes and calls of the API. */
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #callers = new SerialQueue()
 
   constructor(
     readonly machine: Pick<Machine, 'kernel' | 'log' | 'clock'>,
@@ -82,7 +84,7 @@ export class EncryptedVolumes {
    * key opens it. An open volume stays open when its keys change; what fails then is in `failedSyncs`.
    */
   provide(id: string, path: string, desired: Desired): Promise<Opened> {
-    return this.#alone(async () => {
+    return this.#callers.run(async () => {
       const before = this.#held.get(id)
       if (before?.as === this.#asOf(desired) && !before.due?.over) return before
       try {
@@ -126,7 +128,7 @@ export class EncryptedVolumes {
 
   /** Puts a recovery key into every open volume, in place of the printed one before. Resolves to the volumes, each with what failed. */
   replaceRecovery(key: string, escrow: string): Promise<Map<string, string | undefined>> {
-    return this.#alone(async () => {
+    return this.#callers.run(async () => {
       const outcome = new Map<string, string | undefined>()
       for (const [id, held] of this.#held) {
         try {
@@ -149,13 +151,7 @@ export class EncryptedVolumes {
 
   /** Volumes without another key that this recovery key opens. They open in the next round. */
   giveRecovery(key: string): Promise<string[]> {
-    return this.#alone(() => this.#headers.giveRecovery(key))
-  }
-
-  async #alone<T>(run: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(run, run)
-    this.#turn = turn.catch(() => {})
-    return turn
+    return this.#callers.run(() => this.#headers.giveRecovery(key))
   }
 
   /** What the keys of a volume follow: while it is the same, they are not compared again. */

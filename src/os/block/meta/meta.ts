@@ -2,8 +2,10 @@
  * META: short values by tag that the machine keeps besides its configuration, on the META partition once it exists and in
  * memory until then. They are published as resources.
  */
+
 import type { Logger } from '../../../cosi/log.ts'
 import type { Store } from '../../../cosi/store.ts'
+import { SerialQueue } from '../../../timing/serial-queue.ts'
 import type { Kernel } from '../../kernel.ts'
 import { MetaKey, MetaLoad } from '../../runtime/resources/meta.ts'
 import { known, withDevice } from '../device.ts'
@@ -50,7 +52,8 @@ export class Meta {
   /** Changes since the last read or write of the partition; undefined marks a deleted value. */
   readonly #changed = new Map<number, string | undefined>()
   #device: string | undefined
-  #turn: Promise<unknown> = Promise.resolve()
+  /** Concurrent writers would take each other's copies for the old ones. */
+  readonly #writes = new SerialQueue()
 
   constructor(readonly deps: Dependencies) {}
 
@@ -76,7 +79,7 @@ export class Meta {
 
   /** Writes changes to the partition. Returns false while there is none, and everything stays in memory. */
   flush(): Promise<boolean> {
-    return this.#alone(async () => {
+    return this.#writes.run(async () => {
       if (!this.#device) return false
       await this.#write(this.#device)
       return true
@@ -85,7 +88,7 @@ export class Meta {
 
   /** Starts using a partition: reads its values and writes those changed in memory meanwhile. */
   use(device: string): Promise<void> {
-    return this.#alone(async () => {
+    return this.#writes.run(async () => {
       const content = await this.#read(device)
       this.#device = device
       this.#take(content)
@@ -110,16 +113,9 @@ export class Meta {
 
   /** The partition was removed: the values stay in memory. */
   release(): Promise<void> {
-    return this.#alone(async () => {
+    return this.#writes.run(async () => {
       this.#device = undefined
     })
-  }
-
-  /** Serializes writes: concurrent writers would take each other's copies for the old ones. */
-  #alone<T>(run: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(run)
-    this.#turn = turn.catch(() => {}) // the caller handles the error; the next write starts fresh
-    return turn
   }
 
   #read(device: string): Promise<MetaContent> {

@@ -1,6 +1,8 @@
 /** A zip archive written entry by entry (APPNOTE.TXT 6.3, without ZIP64): deflated, names in UTF-8. */
+
 import { type FileHandle, open } from 'node:fs/promises'
 import { deflateRawSync } from 'node:zlib'
+import { SerialQueue } from '../../../timing/serial-queue.ts'
 
 const localHeader = 0x04034b50
 const centralHeader = 0x02014b50
@@ -27,7 +29,7 @@ interface Entry {
 export class ZipWriter {
   readonly #entries: Entry[] = []
   #offset = 0
-  #turn: Promise<void> = Promise.resolve()
+  readonly #queue = new SerialQueue()
 
   private constructor(readonly file: FileHandle) {}
 
@@ -38,14 +40,15 @@ export class ZipWriter {
 
   /** Adds a file. Throws RangeError when the archive would be larger than the format allows. */
   add(name: string, content: Uint8Array | string, modified: Date): Promise<void> {
-    const next = this.#turn.then(() => this.#add(name, typeof content === 'string' ? Buffer.from(content) : content, modified))
-    this.#turn = next.catch(() => {})
-    return next
+    return this.#queue.run(() => this.#add(name, typeof content === 'string' ? Buffer.from(content) : content, modified))
   }
 
   /** Writes the table of contents and closes the file. */
-  async end(): Promise<void> {
-    await this.#turn
+  end(): Promise<void> {
+    return this.#queue.run(() => this.#end())
+  }
+
+  async #end(): Promise<void> {
     const start = this.#offset
     for (const entry of this.#entries) await this.#write(central(entry))
     const end = Buffer.alloc(22)

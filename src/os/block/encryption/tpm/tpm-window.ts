@@ -2,6 +2,7 @@
  * The time in which the TPM seals and unseals: from the start of init until all volumes are open. Then PCR 11 is extended once
  * more, so that what runs later, a pod that broke out included, cannot unseal the keys of the disks until the next start.
  */
+import { SerialQueue } from '../../../../timing/serial-queue.ts'
 import { Tpm } from '../../../../wire/tpm2/tpm.ts'
 import type { Kernel } from '../../../kernel.ts'
 import { KeyError } from '../passphrase.ts'
@@ -15,7 +16,7 @@ const phases = { open: 'enter-machined', closed: 'start-the-world' } as const
 /** The TPM of this start. */
 export class TpmWindow {
   #phase: 'before' | 'open' | 'closed' = 'before'
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #queue = new SerialQueue()
 
   constructor(readonly kernel: { readonly tpm: Pick<Kernel['tpm'], 'openTpm'> }) {}
 
@@ -57,7 +58,7 @@ export class TpmWindow {
   }
 
   #inTurn<T>(run: (tpm: Tpm) => Promise<T>): Promise<T> {
-    const turn = this.#last.then(async () => {
+    return this.#queue.run(async () => {
       const device = await this.kernel.tpm.openTpm()
       if (!device) throw new NoTpm()
       try {
@@ -66,8 +67,6 @@ export class TpmWindow {
         await device.close()
       }
     })
-    this.#last = turn.catch(() => {})
-    return turn
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { canonicalIp } from '../../link/canonical.ts'
 import { listOf, mappingOf, readJson, textOf } from '../../platform/loose.ts'
-import { type CloudAccess, cloudApi, held, type SharedAddress, within } from './shared-address.ts'
+import { type CloudAccess, cloudApi, held, inNetwork, type SharedAddress } from './shared-address.ts'
 
 const base = 'https://api.equinix.com/metal/v1'
 const metadata = 'https://metadata.platformequinix.com/metadata'
@@ -48,7 +48,7 @@ export function equinixAddress(access: CloudAccess, { ip, apiToken }: { ip: stri
 /** Whether a reservation, an address or a block of them, holds an address. */
 function holds(reservation: Readonly<Record<string, unknown>>, ip: string): boolean {
   const [network, length] = [textOf(reservation.network) || textOf(reservation.address), textOf(reservation.cidr)]
-  return network !== '' && (length === '' ? canonicalIp(network) === ip : within(ip, `${network}/${length}`))
+  return network !== '' && (length === '' ? canonicalIp(network) === ip : inNetwork(ip, `${network}/${length}`))
 }
 
 /** Entries are named by the paths of their resources. */

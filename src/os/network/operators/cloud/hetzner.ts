@@ -2,9 +2,10 @@
  * Shared addresses of Hetzner Cloud: an address of a private network is an alias of the server that has it, a public one is a
  * floating IP. Source: the reference of the Hetzner Cloud API, version 1.
  */
+import type { SerialQueue } from '../../../../timing/serial-queue.ts'
 import { canonicalIp } from '../../link/canonical.ts'
 import { type Loose, listOf, mappingOf, textOf, textsOf } from '../../platform/loose.ts'
-import { type CloudAccess, type CloudApi, cloudApi, held, type Queue, type SharedAddress, within } from './shared-address.ts'
+import { type CloudAccess, type CloudApi, cloudApi, held, inNetwork, type SharedAddress } from './shared-address.ts'
 
 const base = 'https://api.hetzner.cloud/v1'
 const instanceId = 'http://169.254.169.254/hetzner/v1/metadata/instance-id'
@@ -15,7 +16,11 @@ const pause = 500
 const looks = 40
 
 /** A shared address that the token may move. Servers are changed one at a time through the queue. */
-export function hetznerAddress(access: CloudAccess, changes: Queue, { ip, apiToken }: { ip: string; apiToken: string }): SharedAddress {
+export function hetznerAddress(
+  access: CloudAccess,
+  changes: SerialQueue,
+  { ip, apiToken }: { ip: string; apiToken: string },
+): SharedAddress {
   const api = cloudApi(access, base, { Authorization: `Bearer ${apiToken}` })
   const ownId = async (signal: AbortSignal) => {
     const id = (await access.fetch(instanceId, { signal }))?.trim() ?? ''
@@ -52,7 +57,7 @@ async function networkOf(api: CloudApi, own: Loose, ip: string, signal: AbortSig
   for (const { network } of listOf(own.private_net)) {
     const id = textOf(network)
     const range = textOf(held(await api(`/networks/${id}`, signal), 'network', `network ${id}`).ip_range)
-    if (range !== '' && within(ip, range)) return id
+    if (range !== '' && inNetwork(ip, range)) return id
   }
   return undefined
 }
@@ -75,7 +80,7 @@ async function alias(
 async function assignFloating(api: CloudApi, access: CloudAccess, { ip, own }: { ip: string; own: Loose }, signal: AbortSignal) {
   const found = (await listed(api, 'floating_ips', signal)).find((one) => {
     const address = textOf(one.ip)
-    return address.includes('/') ? within(ip, address) : canonicalIp(address) === ip
+    return address.includes('/') ? inNetwork(ip, address) : canonicalIp(address) === ip
   })
   if (!found) throw new Error(`shared address: "${ip}" is neither in a network of this server nor a floating IP of its project`)
   if (textOf(found.server) === textOf(own.id)) return

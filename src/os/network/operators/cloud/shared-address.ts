@@ -53,18 +53,7 @@ export function held(answer: Loose | undefined, key: string, what: string): Loos
 }
 
 /** Whether a network in CIDR notation holds an address; not where the text is none. */
-export function within(ip: string, network: string): boolean {
+export function inNetwork(ip: string, network: string): boolean {
   const prefix = tryPrefix(network)
   return prefix !== undefined && containsAddress(prefix, ip)
-}
-
-/** One change after another: an API that replaces a whole list would lose changes made side by side. */
-export class Queue {
-  #last: Promise<unknown> = Promise.resolve()
-
-  run<T>(act: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(act)
-    this.#last = result.catch(() => {})
-    return result
-  }
 }
