@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { takePackage } from '../debian/archive.ts'
 import type { LockedPackage } from '../debian/lock.ts'
 import { type Cached, cached, hashOf } from './cache.ts'
+import { crossPackagesOf } from './host.ts'
 import { type Task, task } from './progress.ts'
 import { run } from './run.ts'
 import { libraryFolderOf, type Target, targets } from './target.ts'
@@ -150,11 +151,11 @@ async function cVersions(packages: readonly string[], target: Target): Promise<u
   const versions = (names: readonly string[]) => run(['dpkg-query', '-W', '-f', dpkgFormat, ...names])
   if (target.arch === 'amd64') return versions(['gcc', 'binutils', 'libc6-dev', ...packages])
   const taken = await foreignPackages(packages, target)
-  return [await versions(crossPackages), ...taken.map(({ name, version, sha256 }) => ({ name, version, sha256 }))]
+  return [
+    await versions(crossPackagesOf(target).map(({ name }) => name)),
+    ...taken.map(({ name, version, sha256 }) => ({ name, version, sha256 })),
+  ]
 }
-
-/** Debian packages of this machine that compile and link C for arm64. */
-export const crossPackages = ['gcc-aarch64-linux-gnu', 'binutils-aarch64-linux-gnu', 'libc6-dev-arm64-cross'] as const
 
 /** Libraries of another processor are taken apart, not installed: the packages of this machine stay as they are. */
 export const foreignPackages = (packages: readonly string[], target: Target): Promise<(LockedPackage & { folder: string })[]> =>

@@ -31,6 +31,7 @@ export const crossPackagesOf = ({ arch }: Target): readonly HostPackage[] =>
           why: 'compiles stage 0, pause and the C part of runc for arm64',
           shown: '/usr/bin/aarch64-linux-gnu-gcc',
         },
+        { name: 'binutils-aarch64-linux-gnu', why: 'links them', shown: '/usr/bin/aarch64-linux-gnu-ld' },
         {
           name: 'libc6-dev-arm64-cross',
           why: 'the C library that runc is linked with for arm64',
