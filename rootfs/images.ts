@@ -79,9 +79,10 @@ const networkOf = (target: Target): LayerPlan => ({
 const disks: LayerPlan = {
   take: [
     ...['lsattr', 'mount', 'umount'].map((name) => `/usr/bin/${name}`),
-    ...['losetup', 'blkid', 'fsck', 'mkfs.*', 'mke2fs', 'e2fsck', 'fsck.*', 'resize2fs', 'xfs_growfs', 'xfs_quota', 'xfs_repair'].map(
+    ...['mount.*', 'umount.*', 'losetup', 'blkid', 'fsck', 'fsck.*', 'mkfs.*', 'mke2fs', 'e2fsck', 'resize2fs'].map(
       (name) => `/usr/sbin/${name}`,
     ),
+    ...['xfs_growfs', 'xfs_quota', 'xfs_repair'].map((name) => `/usr/sbin/${name}`),
     '/etc/mke2fs.conf',
   ],
 }

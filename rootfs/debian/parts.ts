@@ -29,6 +29,7 @@ export const debianParts = (target: Target): readonly DebianPart[] => [
   { package: 'netbase', why: 'names of protocols and services', files: ['/etc/protocols', '/etc/services'] },
   { package: 'conntrack', why: 'kube-proxy forgets connections to pods that are gone', files: ['/usr/sbin/conntrack'] },
   { package: 'mount', why: 'kubelet mounts volumes', files: ['/usr/bin/mount', '/usr/bin/umount', '/usr/sbin/losetup'] },
+  { package: 'nfs-common', why: 'kubelet mounts volumes of NFS servers', files: ['/usr/sbin/mount.nfs'] },
   { package: 'util-linux', why: 'kubelet looks at and checks volumes', files: ['/usr/sbin/blkid', '/usr/sbin/fsck'] },
   {
     package: 'xfsprogs',
@@ -39,6 +40,11 @@ export const debianParts = (target: Target): readonly DebianPart[] => [
     package: 'e2fsprogs',
     why: 'ext4 volumes are made, checked and grown, and the kubelet reads whose quota a folder counts for',
     files: ['/usr/bin/lsattr', '/usr/sbin/mke2fs', '/usr/sbin/e2fsck', '/usr/sbin/resize2fs', '/etc/mke2fs.conf'],
+  },
+  {
+    package: 'apparmor',
+    why: 'containerd confines pods by a profile, which this program compiles and loads',
+    files: ['/usr/sbin/apparmor_parser', '/etc/apparmor/parser.conf', '/etc/apparmor.d/abi/3.0', '/usr/share/apparmor-features/features'],
   },
   { package: 'kmod', why: 'the kernel runs it to load modules', files: ['/usr/bin/kmod'] },
   {
@@ -77,6 +83,9 @@ const toMulti = (names: string[]) => Object.fromEntries(names.map((name) => [`/u
 export const debianLinks: Readonly<Record<string, string>> = {
   ...toMulti(['iptables', 'iptables-save', 'iptables-restore', 'ip6tables', 'ip6tables-save', 'ip6tables-restore']),
   ...toMulti(['iptables-nft', 'iptables-nft-save', 'iptables-nft-restore', 'ip6tables-nft', 'ip6tables-nft-save', 'ip6tables-nft-restore']),
+  '/usr/sbin/mount.nfs4': 'mount.nfs',
+  '/usr/sbin/umount.nfs': 'mount.nfs',
+  '/usr/sbin/umount.nfs4': 'mount.nfs',
   '/usr/sbin/mkfs.ext4': 'mke2fs',
   '/usr/sbin/mkfs.ext3': 'mke2fs',
   '/usr/sbin/mkfs.ext2': 'mke2fs',

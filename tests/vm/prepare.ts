@@ -15,6 +15,7 @@ try {
     { name: 'genisoimage', why: 'makes media with UDF', shown: '/usr/bin/genisoimage' },
     { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
     { name: 'swtpm', why: 'is the TPM of emulated machines', shown: '/usr/bin/swtpm' },
+    { name: 'nfs-ganesha-vfs', why: 'serves files to pods of emulated machines', shown: '/usr/lib/ganesha/libfsalvfs.so' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
   ])
 } catch (error) {
