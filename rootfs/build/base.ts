@@ -68,6 +68,19 @@ protocols: files
 services: files
 `
 
+/**
+ * Names of logical volumes and encrypted ones, as udev(7) has them elsewhere: Debian's rules for them also wait for the tools that
+ * made them, which here do not use udevd. Parts of other volumes, which LVM marks in the UUID, get none.
+ */
+const mapperRules = `SUBSYSTEM!="block", GOTO="mapper_end"
+KERNEL!="dm-[0-9]*", GOTO="mapper_end"
+ACTION!="add|change", GOTO="mapper_end"
+ATTR{dm/uuid}=="LVM-*-*", GOTO="mapper_end"
+ATTR{dm/name}=="?*", SYMLINK+="disk/by-id/dm-name-$attr{dm/name}"
+ATTR{dm/uuid}=="?*", SYMLINK+="disk/by-id/dm-uuid-$attr{dm/uuid}"
+LABEL="mapper_end"
+`
+
 /** Adds the shape: short names, mount points, users, and the system's own description. */
 export function addBase(tree: Tree, version: string, { merged }: Target = targets.amd64): void {
   for (const name of merged) tree.link('base', `/${name}`, `usr/${name}`)
@@ -78,6 +91,7 @@ export function addBase(tree: Tree, version: string, { merged }: Target = target
   tree.text('base', '/etc/passwd', passwd)
   tree.text('base', '/etc/group', group)
   tree.text('base', '/etc/nsswitch.conf', nsswitch)
+  tree.text('base', '/usr/lib/udev/rules.d/60-device-mapper.rules', mapperRules)
   tree.text('base', '/usr/lib/os-release', osRelease(version))
   tree.link('base', '/etc/os-release', '../usr/lib/os-release')
 }

@@ -46,6 +46,12 @@ export const debianParts = (target: Target): readonly DebianPart[] => [
     why: 'containerd confines pods by a profile, which this program compiles and loads',
     files: ['/usr/sbin/apparmor_parser', '/etc/apparmor/parser.conf', '/etc/apparmor.d/abi/3.0', '/usr/share/apparmor-features/features'],
   },
+  { package: 'lvm2', why: 'volume groups on disks are activated', files: ['/usr/sbin/lvm'] },
+  {
+    package: 'mdadm',
+    why: 'arrays of disks are assembled, and get their names',
+    files: ['/usr/sbin/mdadm', '/usr/lib/udev/rules.d/63-md-raid-arrays.rules'],
+  },
   { package: 'kmod', why: 'the kernel runs it to load modules', files: ['/usr/bin/kmod'] },
   {
     package: 'udev',

@@ -7,6 +7,7 @@ import { parseByteSize } from '../../src/document/quantity.ts'
 import { parseManifest as parseObjects } from '../../src/kube/object.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
 import { parseReference } from '../../src/oci/reference.ts'
+import { parseGroup } from '../../src/os/block/groups/lvm.ts'
 import { readAffiliate, writeAffiliate } from '../../src/os/cluster/discovery/record.ts'
 import { seal } from '../../src/os/cluster/discovery/sealed.ts'
 import { ConfigContainer } from '../../src/os/config/container.ts'
@@ -126,6 +127,7 @@ export const textTargets: Record<string, Target> = {
   'keys of age': texts([ageRecipient, `# created: today\n${ageIdentity}\n`], ['DecodeError'], (text) =>
     text.startsWith('age1') ? parseRecipient(text) : parseIdentityFile(text),
   ),
+  'groups of LVM': texts(["LVM_VG_NAME_COMPLETE='data'\n", "LVM_VG_NAME_INCOMPLETE='a'"], ['DecodeError'], parseGroup),
   'headers of age': texts([ageHeader], ['DecodeError'], (text) => parseHeader(Buffer.from(text, 'latin1'))),
   'answers of S3 servers': texts(
     [

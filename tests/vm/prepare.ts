@@ -16,6 +16,9 @@ try {
     { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
     { name: 'swtpm', why: 'is the TPM of emulated machines', shown: '/usr/bin/swtpm' },
     { name: 'nfs-ganesha-vfs', why: 'serves files to pods of emulated machines', shown: '/usr/lib/ganesha/libfsalvfs.so' },
+    { name: 'busybox-static', why: 'is the shell of the machine that makes disks', shown: '/bin/busybox' },
+    { name: 'lvm2', why: 'makes volume groups on disks', shown: '/usr/sbin/lvm' },
+    { name: 'mdadm', why: 'makes arrays of disks', shown: '/usr/sbin/mdadm' },
     { name: 'qemu-utils', why: 'makes and judges disk images', shown: '/usr/bin/qemu-img' },
   ])
 } catch (error) {

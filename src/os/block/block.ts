@@ -3,6 +3,7 @@ import { disks, wipeRefused } from './api/disks.ts'
 import { metaMethods } from './api/meta.ts'
 import { recoveryMethods, recoveryRefused } from './api/recovery.ts'
 import { wipeDevices } from './api/wipe.ts'
+import { assembleArrays } from './controllers/arrays.ts'
 import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks } from './controllers/devices.ts'
 import { observeVolumes } from './controllers/discovery.ts'
@@ -16,6 +17,7 @@ import { observeSymlinks } from './controllers/symlinks.ts'
 import { observeSystemDisk } from './controllers/system-disk.ts'
 import { configUserDisks } from './controllers/user-disks.ts'
 import { configVolumes } from './controllers/volume-config.ts'
+import { activateVolumeGroups } from './controllers/volume-groups.ts'
 import { settleVolumes } from './controllers/volumes.ts'
 import { configZswap, observeZswap } from './controllers/zswap.ts'
 import { EncryptedVolumes } from './encryption/encrypted-volumes.ts'
@@ -50,6 +52,8 @@ const controllers = (machine: Machine, encrypted: EncryptedVolumes, tpm: TpmWind
   observeSymlinks(machine.kernel),
   observeDisks(machine.kernel),
   observeVolumes(machine.kernel),
+  assembleArrays(machine),
+  activateVolumeGroups(machine),
   observeSystemDisk,
   configVolumes(machine.meta),
   configUserDisks,

@@ -36,6 +36,10 @@ export class InstallDiskError extends Error {
 export function chooseInstallDisk(all: readonly KnownDisk[], { disk, diskSelector }: Selection): KnownDisk {
   const disks = all.filter(({ id, spec }) => !isLoop(id) || spec.dev_path === disk)
   const usable = disks.filter(({ spec }) => !spec.readonly && !spec.cdrom && spec.size > 0)
+  if (disk && /^\/dev\/(md|dm-|mapper\/)|\/(md|dm)-(name|uuid)-/.test(disk))
+    throw new InstallDiskError(
+      `choose install disk: "${disk}" is an array or a logical volume, from which no firmware starts: set machine.install.disk to a disk`,
+    )
   const refuse = (why: string): never => {
     throw new InstallDiskError(`${why}; the disks of this machine are: ${describeDisks(disks)}`)
   }

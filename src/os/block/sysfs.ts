@@ -3,6 +3,7 @@
 import type * as v from 'valibot'
 import { failedWith } from '../../wire/errno.ts'
 import type { Kernel } from '../kernel.ts'
+import { isInternalVolume } from './groups/hidden.ts'
 import type { BlockDevice } from './resources/block-device.ts'
 import type { Disk } from './resources/disk.ts'
 import { prettySize } from './sizes.ts'
@@ -59,14 +60,14 @@ function readable(files: SysFiles, path: string): string | undefined {
   }
 }
 
-/** A whole disk; undefined for empty devices (a loop device or drive without a medium) and RAM disks. */
+/** A whole disk; undefined for empty devices (a loop device or drive without a medium), RAM disks and internal logical volumes. */
 export function diskOf(files: SysFiles, name: string, device: BlockDeviceSpec): DiskSpec | undefined {
   const text = (path: string) => readable(files, `${folder}/${name}/${path}`)?.trim() || undefined
   const number = (path: string) => Number(text(path) ?? 0)
   // Every disk has these files: a failed read must not look like an empty disk.
   const sure = (path: string) => Number(files.readTextIfThere(`${folder}/${name}/${path}`) ?? 0)
   const size = sure('size') * sector
-  if (device.type !== 'disk' || size === 0 || /^z?ram\d/.test(name)) return undefined
+  if (device.type !== 'disk' || size === 0 || /^z?ram\d/.test(name) || isInternalVolume(files, name)) return undefined
   const hardware = hardwareOf(device.devicePath, name)
   const attributes = {
     model: text('device/model'),

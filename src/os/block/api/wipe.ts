@@ -3,8 +3,11 @@ import { storage as enums } from '../../../rpc/enums.ts'
 import type { storage } from '../../../rpc/messages.ts'
 import { inMaintenanceOr, type Method, unary } from '../../../rpc/server/method.ts'
 import { RpcError } from '../../../rpc/status.ts'
+import { ProgramFailed } from '../../../supervise/run-program.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import type { Machine } from '../../area.ts'
+import { stopArray } from '../groups/arrays.ts'
+import { deactivateGroupOf } from '../groups/lvm.ts'
 import { BlockDevice } from '../resources/block-device.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { Disk } from '../resources/disk.ts'
@@ -17,10 +20,12 @@ type Descriptor = storage.BlockDeviceWipeDescriptor
 const { Method: methods } = enums.BlockDeviceWipeDescriptor
 
 /** Wipes disks and partitions that no volume uses. All of them are checked before the first is wiped. */
-export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store'>): Method =>
+export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store' | 'spawn'>): Method =>
   unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), async ({ devices }, { signal }) => {
     if (devices.length === 0) throw new RpcError('InvalidArgument', 'wipe: name the disks or partitions to wipe')
     for (const descriptor of devices) refuse(machine.store, descriptor)
+    for (const { device, skipSecondaryCheck } of devices)
+      if (skipSecondaryCheck) await wiped(`wipe "${device}"`, () => takeApart(machine, device))
     for (const { device, method, dropPartition: drop } of devices) {
       await wiped(`wipe "${device}"`, () =>
         wipeDevice(machine, `/dev/${device}`, { method: method === methods.ZEROES ? 'zeroes' : 'fast', signal }),
@@ -32,12 +37,24 @@ export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store'>):
     return { messages: [{}] }
   })
 
+/** Ends the use of a disk or partition by the array or the volume group that it is part of. */
+async function takeApart(machine: Pick<Machine, 'spawn' | 'store'>, device: string): Promise<void> {
+  const path = `/dev/${device}`
+  const { name } = machine.store.get(DiscoveredVolume, device)?.spec ?? {}
+  if (name === 'lvm2-pv') await deactivateGroupOf(machine, path)
+  const arrays = machine.store
+    .list(BlockDevice)
+    .filter(({ metadata, spec }) => /^md\d/.test(metadata.id) && spec.secondaries?.includes(device))
+  for (const { metadata } of arrays) await stopArray(machine, `/dev/${metadata.id}`)
+}
+
 async function wiped(what: string, run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
     if (failedWith(error, 'EBUSY'))
       throw new RpcError('FailedPrecondition', `${what}: it is in use (mounted, swapped to, or part of another device)`)
+    if (error instanceof ProgramFailed) throw new RpcError('FailedPrecondition', `${what}: ${error.message}`)
     throw error
   }
 }
@@ -61,7 +78,11 @@ function refuse(store: Store, { device, dropPartition: drop, skipVolumeCheck, sk
   refuseVolume(store, device, skipVolumeCheck)
   if (skipSecondaryCheck) return
   const over = store.list(BlockDevice).find(({ spec }) => spec.secondaries?.includes(device))
-  if (over) throw new RpcError('FailedPrecondition', `wipe: "${device}" is part of "${over.metadata.id}"`)
+  if (over)
+    throw new RpcError(
+      'FailedPrecondition',
+      `wipe: "${device}" is part of "${over.metadata.id}": to take that apart first, add --skip-secondary-check`,
+    )
 }
 
 /** Ids of workload volumes; their partition labels are equal to them. */

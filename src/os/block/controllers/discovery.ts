@@ -5,6 +5,7 @@ import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { failedWith } from '../../../wire/errno.ts'
 import type { Kernel } from '../../kernel.ts'
 import { type Content, probeDevice } from '../device.ts'
+import { isInternalVolume } from '../groups/hidden.ts'
 import { BlockDevice } from '../resources/block-device.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
@@ -50,7 +51,8 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
       const requested = request.get('system')?.spec.request ?? 0
       if (requested !== served) looked.clear()
       const known = device.list()
-      const devices = new Map(known.filter(isRead).map((each) => [each.metadata.id, each]))
+      const read = known.filter((each) => isRead(each) && !isInternalVolume(files, each.metadata.id))
+      const devices = new Map(read.map((each) => [each.metadata.id, each]))
       for (const id of looked.keys()) if (!devices.has(id)) looked.delete(id)
       await Promise.all(
         [...devices.values()].map(async (each) => {

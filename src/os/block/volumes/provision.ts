@@ -36,6 +36,7 @@ async function tryDisk(
   spec: PartitionSpec,
   path: string,
 ): Promise<string | undefined> {
+  if (/^\/dev\/dm-\d/.test(path)) return 'is a logical volume or another mapping, which takes no partitions: set volumeType: disk'
   const { found, size: whole, sectorSize } = await probeDevice(block, path)
   if (found && !found.table) return `holds ${describeContent({ found })} (to give it up: ${wipeCommand(path)})`
   const table: GptTable = found?.table ?? newTable({ size: whole, sectorSize, diskGuid: crypto.randomUUID() })

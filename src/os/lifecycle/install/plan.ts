@@ -38,8 +38,8 @@ type PlanDependencies = {
   readonly kernel: { readonly block: Pick<Kernel['block'], 'openDevice'>; readonly files: Pick<Kernel['files'], 'exists'> }
 } & Pick<Machine, 'store'>
 
-/** Virtual devices of the running system. */
-const ownDevices = /^(loop|dm-|zram|ram)\d/
+/** Virtual devices of the running system, and arrays: the firmware starts from none of them. */
+const ownDevices = /^(loop|dm-|md|zram|ram)\d/
 
 /** All disks with their content; an unreadable disk is listed without. */
 export async function knownDisks({ kernel, store }: PlanDependencies): Promise<KnownDisk[]> {

@@ -42,7 +42,7 @@ export const wipe = (io: Io, cluster: Cluster) => {
     .option('-i, --insecure', 'the node has no configuration yet: connect without a client certificate')
     .addOption(new Option('--method <method>', 'FAST wipes signatures, ZEROES every byte').choices(['FAST', 'ZEROES']).default('FAST'))
     .addOption(new Option('--skip-volume-check').hideHelp())
-    .addOption(new Option('--skip-secondary-check').hideHelp())
+    .option('--skip-secondary-check', 'take the array or volume group of the device apart first, if nothing uses it')
     .addHelpText('after', examples)
     .action((names: string[], options: WipeOptions) => runWipeDisk(io, cluster, names, options))
   return command
