@@ -86,6 +86,7 @@ export function addBase(tree: Tree, version: string, { merged }: Target = target
   for (const name of merged) tree.link('base', `/${name}`, `usr/${name}`)
   for (const [path, mode] of Object.entries(mountPoints)) tree.dir('base', path, mode)
   tree.link('base', '/var/run', '../run')
+  tree.dir('base', '/etc/lvm', 0o755) // lvm(8) would make it, and ends where it cannot
   for (const path of bound) tree.text('base', path, '')
   tree.text('base', '/etc/extensions.yaml', '') // what an image without extensions has
   tree.text('base', '/etc/passwd', passwd)

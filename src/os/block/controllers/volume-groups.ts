@@ -16,14 +16,17 @@ export const activateVolumeGroups = (machine: Pick<Machine, 'spawn'>): Controlle
     async reconcile({ volume, status, log }) {
       const waiting = members.waiting(volume.list())
       if (status.get('META')?.spec.phase !== 'ready') return
+      const groups = new Map<string, boolean>()
       for (const path of waiting) {
         const group = await scanPhysicalVolume(machine, path)
-        if (group?.complete) {
-          await activateGroup(machine, group.name)
-          log.info('volume group activated', { group: group.name })
-        } else if (group) log.warn('volume group incomplete, waiting for its other disks', { group: group.name, device: path })
-        members.done(path)
+        if (group) groups.set(group.name, group.complete)
       }
+      for (const [group, complete] of groups) {
+        if (complete) await activateGroup(machine, group)
+        if (complete) log.info('volume group activated', { group })
+        else log.warn('volume group incomplete, waiting for its other disks', { group })
+      }
+      for (const path of waiting) members.done(path)
     },
   })
 }
