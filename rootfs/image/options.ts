@@ -19,6 +19,7 @@ export const help = `Makes everything a machine starts from, in dist/:
   ichor-vmlinuz, ichor-initramfs, ichor-cmdline
                                  for machines started through a network; the root is in the initramfs
   ichor-installer-amd64.tar      installer image (OCI layout), for installs and upgrades
+  ichor-installer.tar            the same for amd64 and arm64 under one index, when both were made into one folder
   ichor-node-amd64.tar           container image of the system (OCI layout), for Docker, Podman and pods
   ichor-amd64.manifest, .sig     what a release consists of, signed
   ichor-amd64.spdx.json          what it was made of

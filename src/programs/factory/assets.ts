@@ -1,7 +1,6 @@
 /** What of an image is served under which name, as it is in the release or as it is built of it. */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Segment } from '../../oci/image.ts'
 import { parseManifest } from '../../oci/image-manifest.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
@@ -16,7 +15,7 @@ import { writeFile } from './build/write-file.ts'
 import { FactoryError } from './factory-error.ts'
 import { compress, conversions } from './formats/convert.ts'
 import { metaParameter } from './meta-parameter.ts'
-import type { Release } from './releases.ts'
+import { fileNameOf, namesOf, pathOf, type Release } from './releases.ts'
 import type { Schematic } from './schematic.ts'
 
 /** Something to download. */
@@ -64,6 +63,12 @@ interface Order {
   readonly key: KeyObject | undefined
 }
 
+/** Files that only releases for amd64 have: the machine of an OVA is described for one processor. */
+const onlyAmd64: readonly string[] = ['ichor-amd64.ova']
+
+/** The files that a release may have, by the names of the imager. */
+const filesOf = ({ arch }: Release) => files.filter(([, file]) => arch === 'amd64' || !onlyAmd64.includes(file))
+
 /** How the files are built that have a command line. */
 const products: Readonly<Record<string, (release: Release, order: Order) => Promise<Segment[]>>> = {
   'ichor-amd64.iso': async (release, { base, line, key }) => isoSegments(release, await deriveRelease(release, line, key), { base, line }),
@@ -71,9 +76,6 @@ const products: Readonly<Record<string, (release: Release, order: Order) => Prom
   [diskFile]: diskSegments,
   'ichor-amd64.efi': ukiSegments,
 }
-
-/** Names of the one architecture, those of iPXE included. */
-const architectures = ['amd64', 'x86_64', 'i386']
 
 /** What images are built with. */
 export interface Workshop {
@@ -88,12 +90,14 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
   if (line !== '') return textAsset(name, `${bootParameters(release, schematic, line)}\n`)
   const platform = platformOf(parametersOf(release))
   const named = (wanted: string) =>
-    files.find(([pattern]) => architectures.some((arch) => pattern.replace('PLATFORM', platform).replace('ARCH', arch) === wanted))
+    filesOf(release).find(([pattern]) =>
+      namesOf(release.arch).some((arch) => pattern.replace('PLATFORM', platform).replace('ARCH', arch) === wanted),
+    )
   const [, stem = name, ending] = /^(.+\.(?:raw|qcow2|vhd))(\.zst|\.gz)$/.exec(name) ?? []
   const found = named(stem)
   if (!found) {
-    const known = [...files.map(([pattern]) => pattern), 'cmdline-PLATFORM-ARCH'].join(', ')
-    const names = known.replaceAll('PLATFORM', platform).replaceAll('ARCH', 'amd64')
+    const known = [...filesOf(release).map(([pattern]) => pattern), 'cmdline-PLATFORM-ARCH'].join(', ')
+    const names = known.replaceAll('PLATFORM', platform).replaceAll('ARCH', release.arch)
     throw new FactoryError(404, `image "${name.slice(0, 100)}" is not one of ${names}`)
   }
   const [, file] = found
@@ -107,7 +111,7 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
 
 /** The path of a file of the release, or of the one that was built in its place. */
 async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
-  const own = join(release.folder, file)
+  const own = pathOf(release, file)
   if (conversions[file]) return convertedDisk({ builds, key }, release, schematic, file)
   const product = products[file]
   if (!product) return own
@@ -116,7 +120,7 @@ async function fileOf({ builds, key }: Workshop, release: Release, schematic: Sc
   const meta = file === diskFile ? (schematic.customization.meta ?? []) : []
   if (line === base.join(' ') && meta.length === 0) return own
   const stamps = await Promise.all(
-    [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(join(release.folder, each))),
+    [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(pathOf(release, each))),
   )
   const { x: signer = '' } = key ? createPublicKey(key).export({ format: 'jwk' }) : {}
   const build = async (path: string, signal: AbortSignal) =>
@@ -126,12 +130,12 @@ async function fileOf({ builds, key }: Workshop, release: Release, schematic: Sc
 
 /** A disk in another format: as it is in the release, when the schematic changes nothing, or from the raw one. */
 async function convertedDisk(workshop: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
-  const own = join(release.folder, file)
+  const own = pathOf(release, file)
   const raw = await fileOf(workshop, release, schematic, diskFile)
-  if (raw === join(release.folder, diskFile) && existsSync(own)) return own
+  if (raw === pathOf(release, diskFile) && existsSync(own)) return own
   fileIn(raw)
   const build = async (path: string) => {
-    const { rootHash } = parseManifest(await readDocument(release.folder, 'ichor-amd64.manifest'))
+    const { rootHash } = parseManifest(await readDocument(release, 'ichor-amd64.manifest'))
     await conversions[file]?.(path, raw, { version: release.version, rootHash, firmware: await firmwareOf(release) })
   }
   return workshop.builds.take([file, await stampOf(raw)], build)
@@ -141,8 +145,8 @@ async function convertedDisk(workshop: Workshop, release: Release, schematic: Sc
 export function bootParameters(release: Release, schematic: Schematic, platformAndArch: string): string {
   const base = parametersOf(release)
   const platform = platformOf(base)
-  if (!architectures.some((arch) => platformAndArch === `${platform}-${arch}`))
-    throw new FactoryError(404, `"${platformAndArch.slice(0, 64)}": this release is for ${platform}-amd64`)
+  if (!namesOf(release.arch).some((arch) => platformAndArch === `${platform}-${arch}`))
+    throw new FactoryError(404, `"${platformAndArch.slice(0, 64)}": this release is for ${platform}-${release.arch}`)
   refuseContent(schematic)
   return lineOf(base, schematic, true)
 }
@@ -160,9 +164,13 @@ function lineOf(base: readonly string[], { customization: { extraKernelArgs = []
 
 const longestLine = 4096
 
-function parametersOf({ folder }: Release): string[] {
-  const { path, size } = fileIn(join(folder, 'ichor-cmdline'))
-  if (size > longestLine) throw new FactoryError(500, `"ichor-cmdline" of the release has ${size} bytes, a command line has at most 2048`)
+function parametersOf(release: Release): string[] {
+  const { path, size } = fileIn(pathOf(release, 'ichor-cmdline'))
+  if (size > longestLine)
+    throw new FactoryError(
+      500,
+      `"${fileNameOf(release, 'ichor-cmdline')}" of the release has ${size} bytes, a command line has at most 2048`,
+    )
   return readFileSync(path, 'utf8').trim().split(/\s+/)
 }
 
@@ -189,15 +197,16 @@ export function offersOf(release: Release): { name: string; purpose: string }[] 
   const platform = platformOf(parametersOf(release))
   return Object.entries(purposes).flatMap(([pattern, purpose]) => {
     const [, file = 'ichor-cmdline'] = files.find(([each]) => each === pattern) ?? []
-    const name = pattern.replace('PLATFORM', platform).replace('ARCH', 'amd64')
+    if (release.arch !== 'amd64' && onlyAmd64.includes(file)) return []
+    const name = pattern.replace('PLATFORM', platform).replace('ARCH', release.arch)
     const sources = conversions[file] ? [file, diskFile] : [file]
-    return sources.some((each) => existsSync(join(release.folder, each))) ? [{ name, purpose }] : []
+    return sources.some((each) => existsSync(pathOf(release, each))) ? [{ name, purpose }] : []
   })
 }
 
 /** The platform and architecture of a release, as in `metal-amd64`. Throws FactoryError where the schematic cannot be had for it. */
 export function platformArchitecture(release: Release, schematic: Schematic): string {
-  const name = `${platformOf(parametersOf(release))}-amd64`
+  const name = `${platformOf(parametersOf(release))}-${release.arch}`
   bootParameters(release, schematic, name)
   return name
 }

@@ -20,12 +20,12 @@ const vexFile = 'ichor-amd64.vex.json'
 const documentLimit = 16 << 20
 
 /** What a release is made of. Throws FactoryError. */
-export const sbomOf = ({ folder }: Release): Promise<string> => readDocument(folder, sbomFile, documentLimit)
+export const sbomOf = (release: Release): Promise<string> => readDocument(release, sbomFile, documentLimit)
 
 /** The statement on flaws that lies beside a release; mkimage.sh makes none. Throws FactoryError. */
-export async function vexOf({ folder }: Release): Promise<string> {
+export async function vexOf(release: Release): Promise<string> {
   try {
-    return await readDocument(folder, vexFile, documentLimit)
+    return await readDocument(release, vexFile, documentLimit)
   } catch (error) {
     if (!(error instanceof FactoryError) || error.status !== 404) throw error
     throw new FactoryError(404, `no "${vexFile}" lies beside the release: put an OpenVEX document there`)
@@ -82,7 +82,7 @@ export async function provenance(
   key: KeyObject | undefined,
 ): Promise<string> {
   if (!key) throw new FactoryError(400, 'provenance is signed: start the factory with --key')
-  const manifest = await readDocument(release.folder, 'ichor-amd64.manifest')
+  const manifest = await readDocument(release, 'ichor-amd64.manifest')
   const statement = Buffer.from(
     JSON.stringify({
       _type: 'https://in-toto.io/Statement/v1',

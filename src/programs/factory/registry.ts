@@ -1,10 +1,11 @@
 /** The installer image of a schematic by the OCI distribution specification: pulled by machines that are upgraded to it. */
+import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Segment } from '../../oci/image.ts'
 import { type Asset, assetOf, type Workshop } from './assets.ts'
-import { openInstaller } from './build/installer.ts'
+import { type ArchivedImage, installerFile, openInstaller } from './build/installer.ts'
 import { FactoryError } from './factory-error.ts'
-import { findReleases, type Release, releaseOf } from './releases.ts'
+import { findReleases, pathOf, type Release, releasesOf } from './releases.ts'
 import type { Schematics } from './schematics.ts'
 
 /** What the registry serves from. */
@@ -44,31 +45,30 @@ export class InstallerRegistry {
       throw new FactoryError(404, `image "${path.slice(0, 100)}" is not served here, but installer/SCHEMATIC:VERSION`)
     schematics.get(id)
     if (kind === 'manifests' && !digestPattern.test(reference)) {
-      const release = reference === 'latest' ? newest(images) : releaseOf(images, reference)
-      return (await this.#contents(release, id)).index
+      return (await this.#contents(reference === 'latest' ? newest(images) : reference, id)).index
     }
     if (!digestPattern.test(reference)) throw new FactoryError(400, `digest "${reference.slice(0, 100)}": must be a SHA-256 as in sha256:…`)
     const version = this.#versions.get(`${id} ${reference}`)
-    const found = version === undefined ? undefined : (await this.#contents(releaseOf(images, version), id)).blobs.get(reference)
+    const found = version === undefined ? undefined : (await this.#contents(version, id)).blobs.get(reference)
     if (!found) throw new FactoryError(404, `"${reference}" is not part of installer/${id}: request it by its version first`)
     return found
   }
 
-  async #contents(release: Release, id: string): Promise<Contents> {
-    const contents = await contentsOf(this.source, release, id)
+  async #contents(version: string, id: string): Promise<Contents> {
+    const contents = await contentsOf(this.source, releasesOf(this.source.images, version), id)
     for (const digest of contents.blobs.keys()) {
       const [oldest] = this.#versions.keys()
       if (oldest !== undefined && this.#versions.size >= mostKnown) this.#versions.delete(oldest)
-      this.#versions.set(`${id} ${digest}`, release.version)
+      this.#versions.set(`${id} ${digest}`, version)
     }
     return contents
   }
 }
 
-function newest(images: string): Release {
+function newest(images: string): string {
   const found = findReleases(images).findLast(({ version }) => !version.includes('-'))
   if (!found) throw new FactoryError(404, 'no stable release is held here')
-  return found
+  return found.version
 }
 
 interface Contents {
@@ -76,9 +76,28 @@ interface Contents {
   readonly blobs: ReadonlyMap<string, Content>
 }
 
-async function contentsOf({ workshop, schematics }: RegistrySource, release: Release, id: string): Promise<Contents> {
-  const name = 'installer-amd64.tar'
-  const { content, etag } = await assetOf(workshop, release, schematics.get(id), name)
+/** The images of all architectures under one index. */
+async function contentsOf(source: RegistrySource, releases: readonly [Release, ...Release[]], id: string): Promise<Contents> {
+  // A release of which no installer image was made keeps no machine of another architecture from its own.
+  const installable = releases.filter((release) => existsSync(pathOf(release, installerFile)))
+  const images = await Promise.all((installable.length > 0 ? installable : [releases[0]]).map((release) => imageOf(source, release, id)))
+  const [first] = images
+  if (!first) throw new FactoryError(500, 'no release of a version')
+  const text = Buffer.from(JSON.stringify({ ...first.index, manifests: images.flatMap(({ index }) => index.manifests) }))
+  const hash = new Bun.CryptoHasher('sha256').update(text).digest('hex')
+  const asset = { name: `${id}.json`, content: { bytes: text }, size: text.length, etag: `"${hash.slice(0, 32)}"` }
+  const top = { digest: `sha256:${hash}`, mediaType: indexType, asset }
+  return { index: top, blobs: new Map([...images.flatMap(({ blobs }) => [...blobs]), [top.digest, top]]) }
+}
+
+/** The image of an architecture. */
+async function imageOf(
+  { workshop, schematics }: RegistrySource,
+  release: Release,
+  id: string,
+): Promise<{ index: ArchivedImage['index']; blobs: Contents['blobs'] }> {
+  const name = `installer-${release.arch}.tar`
+  const { content } = await assetOf(workshop, release, schematics.get(id), name)
   if ('bytes' in content) throw new FactoryError(500, `"${name}" is no file`)
   const { file } = content
   const input = await open(file)
@@ -90,16 +109,13 @@ async function contentsOf({ workshop, schematics }: RegistrySource, release: Rel
     }
     const { index, manifest, blobs } = await openInstaller(read, content.length)
     const types = new Map([...index.manifests, manifest.config, ...manifest.layers].map((each) => [each.digest, each.mediaType]))
-    const all = new Map<string, Content>()
+    const found = new Map<string, Content>()
     for (const [digest, { offset, size }] of blobs) {
       const part: Segment = { file, offset, length: size }
       const asset = { name: digest.slice('sha256:'.length), content: part, size, etag: `"${digest}"` }
-      all.set(digest, { digest, mediaType: types.get(digest) ?? octets, asset })
+      found.set(digest, { digest, mediaType: types.get(digest) ?? octets, asset })
     }
-    const text = Buffer.from(JSON.stringify(index))
-    const digest = `sha256:${new Bun.CryptoHasher('sha256').update(text).digest('hex')}`
-    const top = { digest, mediaType: indexType, asset: { name: `${id}.json`, content: { bytes: text }, size: text.length, etag } }
-    return { index: top, blobs: all.set(digest, top) }
+    return { index, blobs: found }
   } finally {
     await input.close()
   }

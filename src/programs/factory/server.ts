@@ -11,7 +11,7 @@ import { Checksums, download } from './download.ts'
 import { FactoryError } from './factory-error.ts'
 import { longestForm, pageAnswer, postForm } from './page/routes.ts'
 import { InstallerRegistry } from './registry.ts'
-import { findReleases, releaseOf } from './releases.ts'
+import { architectureOf, architectures, findReleases, releaseOf, releasesOf, versionsOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
 import type { Schematics } from './schematics.ts'
 
@@ -98,24 +98,25 @@ async function answer(options: FactoryOptions, request: Request, url: URL, state
   if (room === 'schematics' && rest.length === 0) {
     return text(options.schematics.get(first).yaml, 'application/yaml')
   }
-  if (pathname === '/versions') return Response.json(findReleases(options.images).map(({ version }) => version))
+  if (pathname === '/versions') return Response.json(versionsOf(findReleases(options.images)))
   if (room === 'version' && ['extensions/official', 'overlays/official'].includes(rest.join('/'))) {
-    releaseOf(options.images, first)
+    releasesOf(options.images, first)
     // No extension and no overlay is added to an image that is built already.
     return Response.json([])
   }
   if (room === 'image' && rest.length === 2) return image(options, request, { id: first, origin, state, path: rest })
   if (room === 'pxe' && rest.length === 2) {
     const schematic = options.schematics.get(first)
-    const release = releaseOf(options.images, rest[0] ?? '')
+    const release = releaseOf(options.images, rest[0] ?? '', architectureOf(rest[1] ?? ''))
     const base = `${origin}/image/${schematic.id}/${release.version}`
-    return text(bootScript(base, bootParameters(release, schematic, rest[1] ?? '')))
+    return text(bootScript(base, release.arch, bootParameters(release, schematic, rest[1] ?? '')))
   }
-  if (room === 'spdx' && rest.length === 2 && rest[1] === 'amd64') {
+  const arch = architectures.find((each) => each === rest[1])
+  if (room === 'spdx' && rest.length === 2 && arch) {
     options.schematics.get(first)
-    return text(await sbomOf(releaseOf(options.images, rest[0] ?? '')), 'application/spdx+json')
+    return text(await sbomOf(releaseOf(options.images, rest[0] ?? '', arch)), 'application/spdx+json')
   }
-  if (room === 'vex' && rest.join() === 'vex.json') return text(await vexOf(releaseOf(options.images, first)), 'application/json')
+  if (room === 'vex' && rest.join() === 'vex.json') return vex(options, first)
   if (pathname === '/v2' || pathname === '/v2/') return Response.json({}, { headers: registryVersion })
   if (room === 'v2') {
     const { digest, mediaType, asset } = await state.registry.content(pathname.slice('/v2/'.length))
@@ -133,7 +134,7 @@ async function image(
   const { workshop, images, schematics } = options
   const [version = '', name = ''] = path
   const schematic = schematics.get(id)
-  const release = releaseOf(images, version)
+  const release = releaseOf(images, version, architectureOf(name))
   const [, stem = name, statement] = /^(.+)\.(sha256|sha512|spdx\.json|provenance\.json)$/.exec(name) ?? []
   const asset = await assetOf(workshop, release, schematic, stem)
   if (statement === undefined) return download(asset, request)
@@ -145,9 +146,15 @@ async function image(
 
 const registryVersion = { 'docker-distribution-api-version': 'registry/2.0' }
 
+/** The statement on flaws of a version, which is one for all architectures. */
+async function vex({ images }: FactoryOptions, version: string): Promise<Response> {
+  const [release] = releasesOf(images, version)
+  return text(await vexOf(release), 'application/json')
+}
+
 /** What iPXE runs. */
-const bootScript = (base: string, parameters: string) =>
-  `#!ipxe\nimgfree\nkernel ${base}/kernel-amd64 ${parameters}\ninitrd ${base}/initramfs-amd64.xz\nboot\n`
+const bootScript = (base: string, arch: string, parameters: string) =>
+  `#!ipxe\nimgfree\nkernel ${base}/kernel-${arch} ${parameters}\ninitrd ${base}/initramfs-${arch}.xz\nboot\n`
 
 async function post({ schematics, log }: FactoryOptions, request: Request): Promise<Response> {
   const schematic = parseSchematic(await bodyOf(request, longestSchematic))

@@ -1,7 +1,7 @@
 /** A small release with the products that mkimage.sh makes of one. */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { targets } from '../../../rootfs/build/target.ts'
+import { type Arch, targets } from '../../../rootfs/build/target.ts'
 import { writeInstaller, writeIso } from '../../../rootfs/image/products.ts'
 import { type Release, version } from '../../../rootfs/image/release.ts'
 import { makeUki } from '../../../rootfs/image/uki/uki.ts'
@@ -22,11 +22,12 @@ export const uki = (commandLine: string): Buffer =>
   makeUki({ stub: program(), osRelease: 'ID=ichor\n', commandLine, initramfs: Buffer.alloc(5000, 7), kernel: program(0x900000) })
 
 /** Fills a folder, with an ISO and an installer image. */
-export async function writeProducts(folder: string, kernelImage = uki(line)): Promise<void> {
-  const parts = join(folder, '.parts')
+export async function writeProducts(folder: string, kernelImage = uki(line), arch: Arch = 'amd64'): Promise<void> {
+  const parts = join(folder, `.parts-${arch}`)
+  const { suffix } = targets[arch]
   const contents: Record<string, Buffer> = {
     cmdline: Buffer.from(`${line}\n`),
-    'grub/boot.img': Buffer.alloc(512, 1),
+    ...(arch === 'amd64' && { 'grub/boot.img': Buffer.alloc(512, 1) }),
     'initramfs.xz': Buffer.alloc(5000, 7),
     'root.sqsh': Buffer.alloc(8192, 9),
     'systemd-boot.efi': Buffer.alloc(700, 3),
@@ -34,21 +35,30 @@ export async function writeProducts(folder: string, kernelImage = uki(line)): Pr
     'vmlinuz.efi': kernelImage,
   }
   const files = Object.entries(contents).map(([name, content]) => ({ name, size: content.length, sha256: hashOf(content) }))
-  const manifest = Buffer.from(formatManifest({ version, arch: 'amd64', kubernetes: 'v1.36.3', kernel: '6.1.0', rootHash, files }))
+  const manifest = Buffer.from(formatManifest({ version, arch, kubernetes: 'v1.36.3', kernel: '6.1.0', rootHash, files }))
   const signature = Buffer.from(signatureLine(manifest, releaseKey))
   mkdirSync(join(parts, 'grub'), { recursive: true })
   for (const [name, content] of Object.entries({ manifest, 'manifest.sig': signature, ...contents }))
     writeFileSync(join(parts, name), content)
   const release: Release = {
     folder: parts,
-    target: targets.amd64,
+    target: targets[arch],
     names: ['manifest', 'manifest.sig', ...Object.keys(contents)],
     verity: { rootHash, salt: 'cd'.repeat(32), dataBlocks: 1, blocks: 2 },
-    grub: { medium: Buffer.alloc(5000, 0x90), hybrid: Buffer.alloc(512, 0xfa), boot: Buffer.alloc(512), core: Buffer.alloc(512) },
+    ...(arch === 'amd64' && {
+      grub: { medium: Buffer.alloc(5000, 0x90), hybrid: Buffer.alloc(512, 0xfa), boot: Buffer.alloc(512), core: Buffer.alloc(512) },
+    }),
     ...{ commandLine: line, marker: `${rootHash.slice(0, 16)}.id` },
   }
-  await writeIso(join(folder, 'ichor-amd64.iso'), release, { how: 'off', files: [] })
-  await writeInstaller(join(folder, 'ichor-installer-amd64.tar'), release)
-  const copies = { manifest: 'amd64.manifest', 'manifest.sig': 'amd64.manifest.sig', cmdline: 'cmdline', 'vmlinuz.efi': 'amd64.efi' }
+  await writeIso(join(folder, `ichor-${arch}.iso`), release, { how: 'off', files: [] })
+  await writeInstaller(join(folder, `ichor-installer-${arch}.tar`), release)
+  const copies = {
+    manifest: `${arch}.manifest`,
+    'manifest.sig': `${arch}.manifest.sig`,
+    cmdline: `cmdline${suffix}`,
+    'vmlinuz.efi': `${arch}.efi`,
+    vmlinuz: `vmlinuz${suffix}`,
+    'initramfs.xz': `initramfs${suffix}`,
+  }
   for (const [from, to] of Object.entries(copies)) copyFileSync(join(parts, from), join(folder, `ichor-${to}`))
 }

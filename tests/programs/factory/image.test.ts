@@ -70,7 +70,7 @@ test('what cannot be added to an image that is built is refused', async () => {
 })
 
 test.each([
-  ['a name', 'kernel-arm64', 'image "kernel-arm64" is not one of kernel-amd64,'],
+  ['a name', 'kernel-riscv64', 'image "kernel-riscv64" is not one of kernel-amd64,'],
   ['a platform', 'cmdline-aws-amd64', '"aws-amd64": this release is for metal-amd64'],
   ['a file of the release', 'metal-amd64.raw', 'the release has no "ichor-amd64.raw" (ENOENT): make it with mkimage.sh'],
   ['a file beside it', '..%2Fkey', 'image "..%2Fkey" is not one of'],

@@ -34,8 +34,8 @@ const headLimit = 64 << 10
 const ukiFile = 'ichor-amd64.efi'
 
 /** Refuses arguments where Secure Boot has the kernel image take its own. Throws FactoryError. */
-export const refuseSigned = ({ folder }: Release): Promise<void> =>
-  withFile(folder, ukiFile, async ({ size, read }) => checkUnsigned(Buffer.from(await read(0, Math.min(size, headLimit)))))
+export const refuseSigned = (release: Release): Promise<void> =>
+  withFile(release, ukiFile, async ({ size, read }) => checkUnsigned(Buffer.from(await read(0, Math.min(size, headLimit)))))
 
 function checkUnsigned(head: Buffer): void {
   try {
@@ -51,8 +51,8 @@ const damaged = (error: unknown) =>
   error instanceof PeError ? new FactoryError(500, `"${ukiFile}" of the release: ${messageOf(error)}`) : error
 
 /** Where the kernel image differs with a command line. Throws FactoryError for one that is signed or measured. */
-function patchUki({ folder }: Release, commandLine: string): Promise<Patch[]> {
-  return withFile(folder, ukiFile, async ({ size, read }) => {
+function patchUki(release: Release, commandLine: string): Promise<Patch[]> {
+  return withFile(release, ukiFile, async ({ size, read }) => {
     const head = Buffer.from(await read(0, Math.min(size, headLimit)))
     checkUnsigned(head)
     try {
@@ -68,19 +68,18 @@ function patchUki({ folder }: Release, commandLine: string): Promise<Patch[]> {
 /** The kernel image alone with a command line: no signature of the release covers it. Throws FactoryError. */
 export async function ukiSegments(release: Release, { line }: { line: string }): Promise<Segment[]> {
   const patches = await patchUki(release, line)
-  return withFile(release.folder, ukiFile, async ({ path, size }) => patchSegments([{ file: path, offset: 0, length: size }], patches))
+  return withFile(release, ukiFile, async ({ path, size }) => patchSegments([{ file: path, offset: 0, length: size }], patches))
 }
 
 /** The release with a command line. Throws FactoryError, also without a key or with another than that of the release. */
 export async function deriveRelease(release: Release, commandLine: string, key: KeyObject | undefined): Promise<Derived> {
-  const { folder } = release
-  const before = await readDocument(folder, 'ichor-amd64.manifest')
-  checkKey(before, await readDocument(folder, 'ichor-amd64.manifest.sig'), key)
+  const before = await readDocument(release, 'ichor-amd64.manifest')
+  checkKey(before, await readDocument(release, 'ichor-amd64.manifest.sig'), key)
   const uki = await patchUki(release, commandLine)
   const cmdline = Buffer.from(`${commandLine}\n`)
   const changed = new Map([
     ['cmdline', { size: cmdline.length, sha256: new Bun.CryptoHasher('sha256').update(cmdline).digest('hex') }],
-    ['vmlinuz.efi', await hashPatched(folder, uki)],
+    ['vmlinuz.efi', await hashPatched(release, uki)],
   ])
   const manifest = Buffer.from(restated(before, changed))
   const files = new Map([
@@ -116,8 +115,8 @@ function restated(manifest: string, changed: ReadonlyMap<string, { size: number;
   return text
 }
 
-function hashPatched(folder: string, patches: readonly Patch[]): Promise<{ size: number; sha256: string }> {
-  return withFile(folder, ukiFile, async ({ path, size }) => {
+function hashPatched(release: Release, patches: readonly Patch[]): Promise<{ size: number; sha256: string }> {
+  return withFile(release, ukiFile, async ({ path, size }) => {
     const hash = new Bun.CryptoHasher('sha256')
     for await (const chunk of bytesOf(patchSegments([{ file: path, offset: 0, length: size }], patches))) hash.update(chunk)
     return { size, sha256: hash.digest('hex') }

@@ -34,9 +34,8 @@ export interface DiskOrder {
 
 /** The bytes of the disk; `base` is the command line of the release. Throws FactoryError. */
 export async function diskSegments(release: Release, { base, line, meta }: DiskOrder): Promise<Segment[]> {
-  const { folder } = release
   if (line !== base) await refuseSigned(release)
-  return withFile(folder, diskFile, async ({ path, size, read }) => {
+  return withFile(release, diskFile, async ({ path, size, read }) => {
     const overlay = new Overlay(read, size)
     try {
       const partitions = await partitionsOf(read, size)
@@ -62,8 +61,8 @@ async function partitionsOf(read: ReadAt, size: number): Promise<GptTable['parti
 }
 
 /** What starts the raw disk of a release. Throws FactoryError. */
-export const firmwareOf = ({ folder }: Release): Promise<'uefi' | 'bios'> =>
-  withFile(folder, diskFile, async ({ size, read }) => {
+export const firmwareOf = (release: Release): Promise<'uefi' | 'bios'> =>
+  withFile(release, diskFile, async ({ size, read }) => {
     const partitions = await partitionsOf(read, size)
     return partitions.some(({ name }) => name === 'BOOT') ? 'bios' : 'uefi'
   })

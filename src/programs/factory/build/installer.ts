@@ -7,13 +7,12 @@ import { TarError, tarBlock, tarPadding } from '../../../wire/tar/format.ts'
 import { findTarPlaces, type ReadAt, type TarPlace } from '../../../wire/tar/read.ts'
 import { tarEnd, tarHeader } from '../../../wire/tar/write.ts'
 import { FactoryError } from '../factory-error.ts'
-import type { Release } from '../releases.ts'
+import { fileNameOf, installFolderOf, type Release } from '../releases.ts'
 import type { Derived } from './derived.ts'
 import { withFile } from './read-file.ts'
 
-/** The archive of a release. */
+/** The archive of a release for amd64. */
 export const installerFile = 'ichor-installer-amd64.tar'
-const installFolder = 'usr/install/amd64'
 const documentLimit = 64 << 10
 
 /** Something that a document of an image names. */
@@ -31,7 +30,7 @@ export interface ArchivedImage {
   readonly blobs: ReadonlyMap<string, TarPlace>
 }
 
-const wrong = (detail: string) => new FactoryError(500, `"${installerFile}" of the release: ${detail}: make it again with mkimage.sh`)
+const wrong = (detail: string) => new FactoryError(500, `the installer image of the release: ${detail}: make it again with mkimage.sh`)
 
 /** Reads the documents of an archive that mkimage.sh or this factory has written. Throws FactoryError. */
 export async function openInstaller(read: ReadAt, size: number): Promise<ArchivedImage> {
@@ -67,12 +66,12 @@ export async function openInstaller(read: ReadAt, size: number): Promise<Archive
 }
 
 /** The archive with what the derived release has others of. Throws FactoryError. */
-export function installerSegments({ folder }: Release, derived: Derived): Promise<Segment[]> {
-  return withFile(folder, installerFile, async ({ path, size, read }) => {
+export function installerSegments(release: Release, derived: Derived): Promise<Segment[]> {
+  return withFile(release, installerFile, async ({ path, size, read }) => {
     const { index, manifest, config, blobs } = await openInstaller(read, size)
     const place = blobs.get(manifest.layers[0]?.digest ?? '')
     if (!place) throw wrong('its layer is missing')
-    const layer = await changedLayer({ file: path, offset: place.offset, length: place.size }, read, derived)
+    const layer = await changedLayer({ file: path, offset: place.offset, length: place.size }, read, { release, derived })
     const digest = await digestOf(layer)
     const layerSize = sizeOf(layer)
     const changedConfig = json({ ...config, rootfs: { ...config.rootfs, diff_ids: [digest] } })
@@ -92,17 +91,21 @@ export function installerSegments({ folder }: Release, derived: Derived): Promis
 }
 
 /** The layer: entries of other files are written again, the kernel image is changed in place, all else stays. */
-async function changedLayer(layer: { file: string; offset: number; length: number }, read: ReadAt, derived: Derived): Promise<Segment[]> {
+async function changedLayer(
+  layer: { file: string; offset: number; length: number },
+  read: ReadAt,
+  { release, derived }: { release: Release; derived: Derived },
+): Promise<Segment[]> {
   const inLayer: ReadAt = (offset, length) => read(layer.offset + offset, length)
   const places = new Map((await findTarPlaces(inLayer, layer.length)).map((place) => [place.name, place]))
   const placeOf = (name: string) => {
-    const found = places.get(`${installFolder}/${name}`)
+    const found = places.get(`${installFolderOf(release)}/${name}`)
     if (!found) throw wrong(`its layer has no "${name}"`)
     return found
   }
   const before = placeOf('manifest')
   if (before.size > documentLimit || Buffer.from(await inLayer(before.offset, before.size)).toString() !== derived.before)
-    throw new FactoryError(500, `"${installerFile}" and "ichor-amd64.manifest" of the release are of different builds`)
+    throw new FactoryError(500, `"${fileNameOf(release, installerFile)}" and its manifest are of different builds`)
   const uki = placeOf('vmlinuz.efi')
   const patched = patchSegments(
     [layer],

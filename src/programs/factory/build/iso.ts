@@ -6,17 +6,17 @@ import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { type IsoPlace, readIsoFiles, replaceIsoFile } from '../../../wire/iso9660/files.ts'
 import { FactoryError } from '../factory-error.ts'
-import type { Release } from '../releases.ts'
+import { fileNameOf, installFolderOf, type Release } from '../releases.ts'
 import type { Derived, Patch } from './derived.ts'
 import { withFile } from './read-file.ts'
 
 const isoFile = 'ichor-amd64.iso'
-const installFolder = 'usr/install/amd64'
 const menuFile = 'boot/grub/grub.cfg'
 
 /** The bytes of the ISO; `base` is the command line of the release. Throws FactoryError. */
-export function isoSegments({ folder }: Release, derived: Derived, { base, line }: { base: string; line: string }): Promise<Segment[]> {
-  return withFile(folder, isoFile, async ({ path, size, read }) => {
+export function isoSegments(release: Release, derived: Derived, { base, line }: { base: string; line: string }): Promise<Segment[]> {
+  const installFolder = installFolderOf(release)
+  return withFile(release, isoFile, async ({ path, size, read }) => {
     const files = await readIsoFiles(read, size).catch((error: unknown) => {
       if (error instanceof DecodeError) throw new FactoryError(500, `"${isoFile}" of the release: ${messageOf(error)}`)
       throw error
@@ -38,8 +38,10 @@ export function isoSegments({ folder }: Release, derived: Derived, { base, line 
       patches.push(...replaceIsoFile(place, content))
     }
     const sameBuild = (await text(placeOf(`${installFolder}/manifest`))) === derived.before
-    if (!sameBuild) throw new FactoryError(500, `"${isoFile}" and "ichor-amd64.manifest" of the release are of different builds`)
-    replace(menuFile, Buffer.from(changedMenu(await text(placeOf(menuFile)), base, line)))
+    if (!sameBuild) throw new FactoryError(500, `"${fileNameOf(release, isoFile)}" and its manifest are of different builds`)
+    // Only media that start from a BIOS, too, have a menu of GRUB.
+    if (release.arch === 'amd64')
+      replace(menuFile, Buffer.from(changedMenu(await text(placeOf(menuFile)), `  linux /${installFolder}/vmlinuz`, { base, line })))
     for (const [name, content] of derived.files) replace(`${installFolder}/${name}`, content)
     const uki = placeOf(`${installFolder}/vmlinuz.efi`)
     patches.push(...derived.uki.map(({ offset, bytes }) => ({ offset: uki.offset + offset, bytes })))
@@ -48,13 +50,11 @@ export function isoSegments({ folder }: Release, derived: Derived, { base, line 
 }
 
 /** The menu with another command line in each of its entries. */
-function changedMenu(menu: string, base: string, line: string): string {
-  const start = `  linux /${installFolder}/vmlinuz ${grubWords(base)}`
+function changedMenu(menu: string, kernel: string, { base, line }: { base: string; line: string }): string {
+  const start = `${kernel} ${grubWords(base)}`
   const lines = menu.split('\n')
   if (!lines.some((each) => each.startsWith(start)))
     throw new FactoryError(500, `"${menuFile}" of the ISO does not start the release's command line`)
-  const changed = lines.map((each) =>
-    each.startsWith(start) ? `  linux /${installFolder}/vmlinuz ${grubWords(line)}${each.slice(start.length)}` : each,
-  )
+  const changed = lines.map((each) => (each.startsWith(start) ? `${kernel} ${grubWords(line)}${each.slice(start.length)}` : each))
   return changed.join('\n')
 }

@@ -14,6 +14,9 @@ export interface PageContent {
   /** The versions that images can be made of, the newest first. */
   readonly versions: readonly string[]
   readonly version?: string | undefined
+  /** The architectures of these versions. */
+  readonly architectures: readonly string[]
+  readonly arch?: string | undefined
   /** What was typed as kernel arguments, one each line. */
   readonly argumentsText: string
   readonly error?: string | undefined
@@ -32,7 +35,7 @@ export interface Result {
 }
 
 /** The whole page. */
-export const pageOf = ({ versions, version, argumentsText, error, result }: PageContent): string =>
+export const pageOf = ({ versions, version, architectures, arch, argumentsText, error, result }: PageContent): string =>
   html`<!doctype html>
 <html lang="en">
 <head>
@@ -50,21 +53,30 @@ export const pageOf = ({ versions, version, argumentsText, error, result }: Page
 </header>
 <main>
 ${error === undefined ? undefined : html`<p class="error" role="alert">${error}</p>`}
-${versions.length === 0 ? html`<p>No release is held here yet. Build one with <code>./mkimage.sh</code>.</p>` : form(versions, version, argumentsText)}
+${versions.length === 0 ? html`<p>No release is held here yet. Build one with <code>./mkimage.sh</code>.</p>` : form({ versions, version, architectures, arch, argumentsText })}
 ${result && resultOf(result)}
 </main>
 </body>
 </html>
 `.text
 
-const form = (
-  versions: readonly string[],
-  version: string | undefined,
-  argumentsText: string,
-) => html`<form method="post" action="/page/schematic">
+const options = (values: readonly string[], selected: string | undefined): Html[] =>
+  values.map((each) => (each === selected ? html`<option selected>${each}</option>` : html`<option>${each}</option>`))
+
+const form = ({
+  versions,
+  version,
+  architectures,
+  arch,
+  argumentsText,
+}: Omit<PageContent, 'error' | 'result'>) => html`<form method="post" action="/page/schematic">
 <label for="version">Version</label>
 <select id="version" name="version">
-${versions.map((each) => (each === version ? html`<option selected>${each}</option>` : html`<option>${each}</option>`))}
+${options(versions, version)}
+</select>
+<label for="arch">Architecture</label>
+<select id="arch" name="arch">
+${options(architectures, arch)}
 </select>
 <label for="arguments">Kernel arguments</label>
 <p class="hint" id="arguments-hint">One each line, such as <code>net.ifnames=0</code>. <code>-name</code> removes an argument of the release. Leave it empty for the release as it is.</p>

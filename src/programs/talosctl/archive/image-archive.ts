@@ -74,7 +74,7 @@ export async function writeImageArchive(path: string, { arch, layers, config, an
     layers: layers.map(({ mediaType, digest, size }) => ({ mediaType, digest, size })),
     annotations,
   })
-  const index = json({
+  const index = {
     schemaVersion: 2,
     mediaType: 'application/vnd.oci.image.index.v1+json',
     manifests: [
@@ -84,15 +84,25 @@ export async function writeImageArchive(path: string, { arch, layers, config, an
         ...(name && { annotations: nameAnnotations(name) }),
       },
     ],
-  })
+  }
+  const docker = name ? small('manifest.json', dockerManifest(name, hashOf(configuration), layers)) : []
+  const documents = [manifest, configuration].map((bytes) => ({ digest: hashOf(bytes), size: bytes.length, content: [{ bytes }] }))
+  await writeLayout(path, index, [...documents, ...layers], docker)
+}
+
+/** Writes an image layout: an index, the blobs that it leads to, and what else the archive has at its end. */
+export async function writeLayout(
+  path: string,
+  index: object,
+  blobs: readonly Pick<ArchivedLayer, 'digest' | 'size' | 'content'>[],
+  end: readonly Segment[] = [],
+): Promise<void> {
   await writeSegments(path, [
     ...small('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
-    ...small('index.json', index),
+    ...small('index.json', json(index)),
     ...['blobs', 'blobs/sha256'].map((each) => ({ bytes: tarHeader({ path: each, type: 'directory', mode: 0o755 }) })),
-    ...small(blobPath(hashOf(manifest)), manifest),
-    ...small(blobPath(hashOf(configuration)), configuration),
-    ...layers.flatMap(({ digest, size, content }) => member(blobPath(digest), size, content)),
-    ...(name ? small('manifest.json', dockerManifest(name, hashOf(configuration), layers)) : []),
+    ...blobs.flatMap(({ digest, size, content }) => member(blobPath(digest), size, content)),
+    ...end,
     { bytes: tarEnd },
   ])
 }

@@ -6,7 +6,7 @@ import { messageOf } from '../../../../wire/error-message.ts'
 import { parseHostPort, parseIpPort } from '../../../../wire/host-port.ts'
 import { Builds } from '../../../factory/build/builds.ts'
 import { KeyError, readKey } from '../../../factory/image-key.ts'
-import { findReleases } from '../../../factory/releases.ts'
+import { findReleases, versionsOf } from '../../../factory/releases.ts'
 import { Schematics } from '../../../factory/schematics.ts'
 import { type ServedFactory, serveFactory } from '../../../factory/server.ts'
 import { UsageError } from '../../failure.ts'
@@ -56,7 +56,7 @@ export async function startFactory(
   const token = tokenFile === undefined ? undefined : await readToken(tokenFile)
   let builds: Builds | undefined
   try {
-    const versions = findReleases(images).map(({ version }) => version)
+    const versions = versionsOf(findReleases(images))
     const schematics = new Schematics(cache === undefined ? undefined : join(cache, 'schematics'))
     const kept = new Builds(cache === undefined ? undefined : join(cache, 'builds'), limit)
     builds = kept
