@@ -12,11 +12,15 @@ import {
   qemuArguments,
   type VirtualMachine,
 } from '../../src/programs/node-supervisor/machine/qemu-arguments.ts'
+import { within } from '../../src/timing/within.ts'
 import { type CommandResult, finished } from '../support/command-result.ts'
 import { freePort } from '../support/free-port.ts'
 
 /** What `./mkimage.sh` has made. */
 export const dist = join(import.meta.dir, '../../dist')
+
+/** Milliseconds for one attempt of a condition that is polled: longer than talosctl may take. An attempt that is lost ends no story. */
+const callLimit = 15 * 60_000
 
 /** What to start. */
 export interface MachineOptions {
@@ -185,7 +189,7 @@ export class TestMachine {
     for (let last: unknown; ; ) {
       const started = performance.now()
       try {
-        const answer = await ask()
+        const answer = await within(ask(), callLimit, () => new Error(`an attempt did not return within ${callLimit / 60_000} min`))
         if (answer !== undefined && answer !== false) return answer
         last = undefined
       } catch (error) {
@@ -258,6 +262,8 @@ export async function talosctl(args: readonly string[], env: Record<string, stri
     stdout: 'pipe',
     stderr: 'pipe',
     timeout,
+    // A program that ignores SIGTERM would be waited for without end.
+    killSignal: 'SIGKILL',
     env: { ...process.env, ...env },
   })
   return finished(child)

@@ -16,6 +16,7 @@ import type { Init } from '../server/method.ts'
 import { RpcError } from '../status.ts'
 import { Call, type CallOptions } from './call.ts'
 import { dial, type Target } from './dial.ts'
+import { type KeepaliveTimes, keepAlive } from './keepalive.ts'
 
 /** Options for all calls of a channel. */
 export interface ChannelOptions {
@@ -23,6 +24,8 @@ export interface ChannelOptions {
   readonly metadata?: CallOptions['metadata']
   /** Connect timeout in milliseconds. */
   readonly connectTimeout?: number
+  /** When servers behind a network are pinged. */
+  readonly keepalive?: KeepaliveTimes
 }
 
 type Path<Kind> = { [P in keyof Methods]: Methods[P]['kind'] extends Kind ? P : never }[keyof Methods]
@@ -139,11 +142,14 @@ class HttpChannel implements Channel {
   }
 
   async #dial(): Promise<Session> {
-    const { connectTimeout: timeout = 20_000 } = this.#options
+    const { connectTimeout: timeout = 20_000, keepalive } = this.#options
     let failure: unknown
     for (const target of this.#targets) {
       try {
-        return await dial(target, { timeout })
+        const session = await dial(target, { timeout })
+        // The kernel reports the end of a program on this machine.
+        if (!('unix' in target)) keepAlive(session, keepalive)
+        return session
       } catch (error) {
         failure = error
       }
