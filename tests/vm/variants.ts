@@ -6,6 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, tr
 import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../rootfs/build/run.ts'
+import { type Arch, targets } from '../../rootfs/build/target.ts'
 import { imageKey } from '../../rootfs/image/key.ts'
 import { writeInstaller } from '../../rootfs/image/products.ts'
 import type { Release } from '../../rootfs/image/release.ts'
@@ -30,26 +31,45 @@ const ownRoots: Readonly<Partial<Record<Variant, number>>> = { good: 1, unlocked
 const rootBlock = 4096
 
 /** First processes: one that never does anything, one that ends. The kernel calls them, so they have no C library. */
-const firstProcesses = {
-  hangs: 'for (;;) call(34, 0, 0, 0);',
-  dies: 'call(60, 1, 0, 0);',
-} as const
+const firstProcesses = { hangs: 'for (;;) call(PPOLL, 0, 0, 0);', dies: 'call(EXIT, 1, 0, 0);' } as const
 
-const source = (name: string, body: string) => `
+/** How a processor calls the kernel (syscall(2)), and the numbers of the calls. */
+const systemCalls: Readonly<Record<Arch, string>> = {
+  amd64: `
+enum { WRITE = 1, EXIT = 60, PPOLL = 271 };
 static long call(long number, long a, long b, long c)
 {
 	long result;
-	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+	register long d __asm__("r10") = 0;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d) : "rcx", "r11", "memory");
 	return result;
 }
+__asm__(".globl _start\\n_start:\\n\\tcall start\\n");
+`,
+  arm64: `
+enum { WRITE = 64, EXIT = 93, PPOLL = 73 };
+static long call(long number, long a, long b, long c)
+{
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = 0;
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+	return x0;
+}
+__asm__(".globl _start\\n_start:\\n\\tbl start\\n");
+`,
+}
+
+const source = (name: string, body: string, arch: Arch) => `${systemCalls[arch]}
 __attribute__((noreturn, used)) static void start(void)
 {
 	static const char text[] = "[test] this release ${name}\\n";
 	/* The kernel gives the first process its console as 0, 1 and 2 when there is one. */
-	call(1, 1, (long)text, sizeof text - 1);
+	call(WRITE, 1, (long)text, sizeof text - 1);
 	for (;;) { ${body} }
 }
-__asm__(".globl _start\\n_start:\\n\\tcall start\\n");
 `
 
 /** Where they are kept; stories share them. */
@@ -62,15 +82,15 @@ export function forgetVariants(): void {
 }
 
 /** Makes the archive of a variant of an installer image, or takes the one that is there; gives its path. */
-export async function makeVariant(installer: string, variant: Variant): Promise<string> {
+export async function makeVariant(installer: string, variant: Variant, arch: Arch = 'amd64'): Promise<string> {
   folder ??= stateFolder('variants')
   // Of another build the variants are others.
-  const archive = join(folder, `${variant}-${Math.round(statSync(installer).mtimeMs).toString(36)}.tar`)
+  const archive = join(folder, `${variant}-${arch}-${Math.round(statSync(installer).mtimeMs).toString(36)}.tar`)
   if (existsSync(archive)) return archive
-  const work = join(folder, `${variant}.work`)
+  const work = join(folder, `${variant}-${arch}.work`)
   mkdirSync(work, { recursive: true })
   try {
-    const names = await unpack(installer, work)
+    const names = await unpack(installer, work, arch)
     const read = (name: string) => readFileSync(join(work, name))
     const write = (name: string, content: Uint8Array | string) => writeFileSync(join(work, name), content)
     let initramfs = read('initramfs.xz')
@@ -78,7 +98,7 @@ export async function makeVariant(installer: string, variant: Variant): Promise<
     const replacing = (name: string, mode: number, content: Buffer) => {
       initramfs = Buffer.concat([initramfs, Buffer.alloc((4 - (initramfs.length % 4)) % 4), replacement(name, mode, content)])
     }
-    if (variant === 'hangs' || variant === 'dies') replacing('init', 0o755, await firstProcess(work, variant))
+    if (variant === 'hangs' || variant === 'dies') replacing('init', 0o755, await firstProcess(work, variant, arch))
     let { rootHash } = parseManifest(read('manifest').toString())
     // What is refused at its beginning needs no end.
     if (variant === 'unsigned' || variant === 'truncated') truncateSync(join(work, 'root.sqsh'), 1 << 20)
@@ -116,7 +136,7 @@ export async function makeVariant(installer: string, variant: Variant): Promise<
     })
     write('manifest', manifest)
     write('manifest.sig', variant === 'unsigned' ? read('manifest.sig') : signatureLine(Buffer.from(manifest), imageKey().key))
-    await writeInstaller(`${archive}.part`, { folder: work, names } as Release)
+    await writeInstaller(`${archive}.part`, { folder: work, names, target: targets[arch] } as Release)
     if (variant === 'truncated') truncateSync(`${archive}.part`, Math.floor(statSync(`${archive}.part`).size * 0.6))
     copyFileSync(`${archive}.part`, archive)
     rmSync(`${archive}.part`)
@@ -126,8 +146,8 @@ export async function makeVariant(installer: string, variant: Variant): Promise<
   }
 }
 
-async function unpack(installer: string, folder: string): Promise<string[]> {
-  const release = await archiveFiles({ files }, installer, statSync(installer).size, installer, 'amd64')
+async function unpack(installer: string, folder: string, arch: Arch): Promise<string[]> {
+  const release = await archiveFiles({ files }, installer, statSync(installer).size, installer, arch)
   const copy = async (name: string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), Buffer.concat(await Array.fromAsync(release.open(name))))
@@ -166,11 +186,22 @@ function replacement(name: string, mode: number, content: Buffer): Buffer {
   return Buffer.concat([header, content, cpioPadding(content.length), cpioTrailer()])
 }
 
-async function firstProcess(folder: string, variant: keyof typeof firstProcesses): Promise<Buffer> {
+async function firstProcess(folder: string, variant: keyof typeof firstProcesses, arch: Arch): Promise<Buffer> {
   const code = join(folder, 'init.c')
   const program = join(folder, 'init')
-  writeFileSync(code, source(variant, firstProcesses[variant]))
-  await run(['gcc', '-Os', '-static', '-nostdlib', '-ffreestanding', '-fno-stack-protector', '-Wl,--build-id=none', '-o', program, code])
+  writeFileSync(code, source(variant, firstProcesses[variant], arch))
+  await run([
+    targets[arch].gcc,
+    '-Os',
+    '-static',
+    '-nostdlib',
+    '-ffreestanding',
+    '-fno-stack-protector',
+    '-Wl,--build-id=none',
+    '-o',
+    program,
+    code,
+  ])
   const content = readFileSync(program)
   rmSync(code)
   rmSync(program)
