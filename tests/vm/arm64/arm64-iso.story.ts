@@ -1,9 +1,9 @@
 /** The ISO for arm64, made by `./mkimage.sh --arch arm64 --only iso`, on an emulated machine with edk2: to maintenance and onto its disk. */
 import { afterAll, beforeAll, test } from 'bun:test'
-import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { disk, dist, forgetState, stateFolder, TestMachine } from '../machine.ts'
 import { oneNode } from '../one-node.ts'
+import { arm64Emulator } from './emulator.ts'
 
 const folder = stateFolder('arm64')
 const minutes = 60_000
@@ -11,25 +11,9 @@ const console_ = join(folder, 'console.log')
 const system = disk(join(folder, 'system.img'), 12 * 1024)
 let machine: TestMachine
 
-/** Arguments of the emulator. The processor is the oldest in use for servers, so that nothing newer is taken for granted. */
-function emulator(port: number): string[] {
-  const variables = join(folder, 'variables.fd')
-  if (!existsSync(variables)) copyFileSync('/usr/share/AAVMF/AAVMF_VARS.fd', variables)
-  return [
-    ...['qemu-system-aarch64', '-nodefaults', '-no-user-config', '-display', 'none', '-monitor', 'none'],
-    ...['-machine', 'virt,gic-version=max', '-accel', 'tcg,thread=multi', '-cpu', 'cortex-a72', '-smp', '2', '-m', '4096'],
-    ...['-chardev', `file,id=console,path=${console_},append=on`, '-serial', 'chardev:console'],
-    ...['-drive', 'if=pflash,unit=0,format=raw,readonly=on,file=/usr/share/AAVMF/AAVMF_CODE.fd'],
-    ...['-drive', `if=pflash,unit=1,format=raw,file=${variables}`, '-device', 'virtio-rng-pci', '-device', 'virtio-scsi-pci,id=scsi'],
-    ...['-drive', `if=none,id=system,format=raw,discard=unmap,file=${system.file}`],
-    ...['-device', 'virtio-blk-pci,drive=system,bootindex=1'],
-    ...['-drive', `if=none,id=cd,media=cdrom,readonly=on,format=raw,file=${join(dist, 'ichor-arm64.iso')}`],
-    ...['-device', 'scsi-cd,drive=cd,bus=scsi.0,bootindex=2'],
-    ...['-netdev', `user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:${port}-:50000`, '-device', 'virtio-net-pci,netdev=net'],
-  ]
-}
-
 beforeAll(async () => {
+  const cdrom = join(dist, 'ichor-arm64.iso')
+  const emulator = arm64Emulator({ folder, console: console_, disk: system.file, cdrom, memory: 4096 })
   machine = await TestMachine.start({ console: console_, emulator })
 })
 afterAll(async () => {
