@@ -1,8 +1,9 @@
-/** Writes docs/reference/ from the declarations in the code: `bun run docs`. */
+/** Writes docs/reference/, and the section of docs/boot.md on kernel parameters, from the declarations in the code: `bun run docs`. */
 import { join } from 'node:path'
 import { configSchema, referencePage } from '../src/os/config/reference.ts'
 import { apiPage } from './generate/api-page.ts'
 import { commandsPage } from './generate/commands-page.ts'
+import { withKernelParameters } from './generate/kernel-parameters.ts'
 import { resourcesPage } from './generate/resources-page.ts'
 
 /** Name → content of every generated file. */
@@ -14,5 +15,8 @@ export const made = async (): Promise<Record<string, string>> => ({
   'resources.md': await resourcesPage(),
 })
 
-if (import.meta.main)
+if (import.meta.main) {
   for (const [name, content] of Object.entries(await made())) await Bun.write(join(import.meta.dir, 'reference', name), content)
+  const boot = join(import.meta.dir, 'boot.md')
+  await Bun.write(boot, withKernelParameters(await Bun.file(boot).text()))
+}

@@ -143,13 +143,10 @@ static long look_at_device(const char *folder, const char *name)
 /* Whether this start is one of an installed system: GRUB's entries say so, and the firmware does. */
 static int started_from_disk(void)
 {
-	static char line[4096];
 	long variable;
 
-	if (read_text("/proc/cmdline", line, sizeof line) > 0)
-		for (const char *at = line; *at; at++)
-			if ((at == line || at[-1] == ' ') && starts(at, "ichor.slot="))
-				return 1;
+	if (parameter("ichor.slot="))
+		return 1;
 	if (mount_on("efivarfs", "/medium", "efivarfs", MS_RDONLY | MS_NODEV | MS_NOSUID | MS_NOEXEC, 0) < 0)
 		return 0;
 	variable = open_file(LOADER_PARTITION, O_RDONLY_CLOEXEC);

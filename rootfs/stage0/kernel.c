@@ -168,6 +168,18 @@ long read_text(const char *path, char *into, word size)
 	return have;
 }
 
+const char *parameter(const char *name)
+{
+	static char line[4096];
+	const char *found = 0;
+
+	if (read_text("/proc/cmdline", line, sizeof line) > 0)
+		for (const char *at = line; *at; at++)
+			if ((at == line || at[-1] == ' ') && starts(at, name))
+				found = at + length_of(name);
+	return found;
+}
+
 void write_text(const char *path, const char *text)
 {
 	long fd = CALL_OPEN(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
@@ -207,6 +219,8 @@ void say(const char *a, const char *b, const char *c, const char *d)
 __attribute__((noreturn)) void stop(const char *what, const char *subject, long result, const char *way_out)
 {
 	static struct text why;
+	const char *panic = parameter("panic=");
+	int halts = panic && *panic == '0' && (panic[1] == ' ' || panic[1] == '\n' || !panic[1]);
 
 	add(&why, "the machine cannot start: ");
 	add(&why, what);
@@ -216,10 +230,11 @@ __attribute__((noreturn)) void stop(const char *what, const char *subject, long 
 		add(&why, ": error ");
 		add_number(&why, -result);
 	}
-	say(why.at, "; ", way_out, ". It starts again in one minute.");
-	pause_for(60000);
+	say(why.at, "; ", way_out, halts ? ". It halts, as panic=0 requests." : ". It starts again in one minute.");
+	if (!halts)
+		pause_for(60000);
 	for (;;)
-		call(__NR_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_RESTART, 0, 0);
+		call(__NR_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, halts ? LINUX_REBOOT_CMD_HALT : LINUX_REBOOT_CMD_RESTART, 0, 0);
 }
 
 struct entry {

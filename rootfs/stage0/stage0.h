@@ -63,12 +63,15 @@ word number_at(const char **text);
 /* Reads a whole file of the initramfs or of sysfs; the bytes end with a zero. Negative when it cannot or does not fit. */
 long read_text(const char *path, char *into, word size);
 
+/* What follows a name of the kernel command line, like `panic=`, the last time it is there; 0 when it is not. */
+const char *parameter(const char *name);
+
 /* Creates a file that everyone may read, or stops the start. */
 void write_text(const char *path, const char *text);
 
 /* Lines on every console, after `[stage0] `. */
 void say(const char *a, const char *b, const char *c, const char *d);
-/* Prints one line with the cause and the remedy, and restarts the machine after one minute. */
+/* Prints one line with the cause and the remedy, and restarts the machine after one minute; with `panic=0` it halts. */
 __attribute__((noreturn)) void stop(const char *what, const char *subject, long result, const char *way_out);
 extern const char damaged[];
 

@@ -1,6 +1,7 @@
 /** The reference pages have everything there is, and say of everything what it is for. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { withKernelParameters } from '../../docs/generate/kernel-parameters.ts'
 import { made } from '../../docs/generate.ts'
 import { areas } from '../../src/programs/init/areas.ts'
 import { commands } from '../../src/programs/talosctl/command-table.ts'
@@ -14,6 +15,11 @@ test('docs/reference is what the declarations generate: run "bun run docs"', asy
   const stale: string[] = []
   for (const [name, content] of Object.entries(generated)) if ((await Bun.file(join(folder, name)).text()) !== content) stale.push(name)
   expect(stale).toEqual([])
+})
+
+test('docs/boot.md has the kernel parameters that the machine knows: run "bun run docs"', async () => {
+  const page = await Bun.file(join(folder, '../boot.md')).text()
+  expect(withKernelParameters(page)).toBe(page)
 })
 
 test('every command that is not hidden is in the page of commands', () => {

@@ -4,15 +4,18 @@ import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { finished } from '../support/command-result.ts'
+import { qmp } from './control.ts'
 import { TestMachine } from './machine.ts'
 
 const dist = join(import.meta.dir, '../../dist')
 const folder = mkdtempSync(join(tmpdir(), 'ichor-vm-'))
+const control = join(folder, 'control')
 const minutes = 60_000
 let machine: TestMachine
 
 beforeAll(async () => {
-  machine = await TestMachine.start({ image: dist, console: join(folder, 'boot.log') })
+  const append = 'talos.shutdown=halt talos.device.settle_time=3s'
+  machine = await TestMachine.start({ image: dist, console: join(folder, 'boot.log'), control, append })
   console.log(`console: ${join(folder, 'boot.log')}`)
 })
 afterAll(() => machine.unplug())
@@ -31,6 +34,8 @@ test(
     await machine.shows(/addresses=10\.0\.2\.15 port=50000/, 5 * minutes)
     await machine.shows(/service=apid .*"Health check successful"/, 5 * minutes)
     expect(machine.console).toContain('phase=systemRequirements')
+    expect(machine.console).toMatch(/waiting for devices that appear late.* seconds=3\b/)
+    expect(machine.console).not.toContain('kernel parameter "')
     expect(machine.console).not.toMatch(/init dies|Kernel panic/)
   },
   6 * minutes,
@@ -64,11 +69,25 @@ test(
 )
 
 test(
-  'a machine without the requested hardening does not start',
+  'with talos.shutdown=halt a shutdown leaves it powered',
   async () => {
-    await machine.unplug()
-    machine = await TestMachine.start({ image: dist, console: join(folder, 'refused.log'), append: 'pti=off' })
-    await machine.shows(/kernel parameter \\?"pti=on\\?" is missing/, 5 * minutes)
+    await qmp(control, 'system_powerdown', {})
+    await machine.shows(/reboot: System halted/, 5 * minutes)
   },
   6 * minutes,
+)
+
+test(
+  'a machine without the requested hardening does not start, and stays as it is with panic=0; what is refused is in its first lines',
+  async () => {
+    await machine.unplug()
+    const append = 'pti=off panic=0 selinux=1 talos.fips140=strict talos.hostnam=a'
+    machine = await TestMachine.start({ image: dist, console: join(folder, 'refused.log'), append })
+    await machine.shows(/kernel parameter \\?"pti=on\\?" is missing/, 5 * minutes)
+    for (const refused of ['"selinux=1": it has no effect', '"talos.fips140=strict": it has no effect', 'did you mean "talos.hostname"'])
+      expect(machine.console.indexOf(refused)).toBeWithin(1, machine.console.indexOf('phase=systemRequirements'))
+    await machine.shows(/the machine stays as it is/, 5 * minutes)
+    expect(machine.console).not.toContain('rebooting')
+  },
+  12 * minutes,
 )

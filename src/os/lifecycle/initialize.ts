@@ -5,6 +5,7 @@ import { beginVolumes, parseGivenMeta } from '../block/public.ts'
 import { AcquireConfigSpec, AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { DevicesStatus } from '../runtime/resources/devices-status.ts'
 import { completeInstallation } from './install/install-system.ts'
+import { isOn } from './kernel-parameters/parameter.ts'
 import type { Phase, Task, TaskContext } from './sequencer.ts'
 import { startService } from './services.ts'
 import { startDashboard } from './start/dashboard.ts'
@@ -22,9 +23,8 @@ const inContainer = (machine: Machine): Phase[] => [
 
 const onMachine = (machine: Machine): Phase[] => {
   const parameters = parseCommandLine(machine.kernel.files.readText('/proc/cmdline'))
-  const last = (name: string) => parameterValues(parameters, name).at(-1)
-  const wipe = last('talos.experimental.wipe')
-  const early = ['udevd', 'machined', ...(isOn(last('talos.auditd.disabled')) ? [] : ['auditd']), 'syslogd', 'apid']
+  const wipe = parameterValues(parameters, 'talos.experimental.wipe').at(-1)
+  const early = ['udevd', 'machined', ...(isOn(parameters, 'talos.auditd.disabled') ? [] : ['auditd']), 'syslogd', 'apid']
   return [
     { name: 'systemRequirements', tasks: [enforceHardening(machine)] },
     { name: 'installation', tasks: [{ name: 'completeInstallation', run: async () => void (await completeInstallation(machine)) }] },
@@ -34,8 +34,8 @@ const onMachine = (machine: Machine): Phase[] => {
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: (context) => reloadMeta(machine, context) }] },
     // Not needed earlier, and the boot has more urgent work until here.
     { name: 'containerd', tasks: [serviceTask(machine, 'containerd')] },
-    ...(isOn(last('talos.dashboard.disabled')) ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),
-    ...(isOn(last('talos.halt_if_installed')) ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
+    ...(isOn(parameters, 'talos.dashboard.disabled') ? [] : [{ name: 'dashboard', tasks: [startDashboard(machine)] }]),
+    ...(isOn(parameters, 'talos.halt_if_installed') ? [{ name: 'haltIfInstalled', tasks: [haltIfInstalled(machine)] }] : []),
     { name: 'config', tasks: [loadConfig(machine)] },
   ]
 }
@@ -73,6 +73,3 @@ export const loadConfig = ({ store }: Machine): Task => ({
     await store.until(AcquireConfigStatus, acquireId, undefined, { signal })
   },
 })
-
-/** Values that mean true on a kernel command line. */
-const isOn = (value: string | undefined): boolean => ['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value ?? '')

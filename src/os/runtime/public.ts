@@ -10,6 +10,8 @@ export { extensionPrefix } from './extensions/load.ts'
 export type { LogFiles } from './log-files.ts'
 // The boot sequence locks the loader of modules.
 export { lock, moduleLoader } from './module-loader.ts'
+// The start of the machine checks the kernel parameter.
+export { settleTime } from './settle-time.ts'
 // The boot sequence applies the rules of udev.
 export { udevadm } from './udevadm.ts'
 // Explanations follow the unmet conditions of the machine to their resources.

@@ -11,10 +11,13 @@ import * as capabilities from '../../linux/process/capabilities.ts'
 import { setrlimit } from '../../linux/process/rlimit.ts'
 import * as rebooting from '../../linux/system/reboot.ts'
 import type { StopReason } from '../../os/area.ts'
+import { complaintsAbout } from '../../os/lifecycle/kernel-parameters/complaints.ts'
+import { haltsOnShutdown, staysOnFailure } from '../../os/lifecycle/kernel-parameters/endings.ts'
 import { shutdown } from '../../os/lifecycle/stop.ts'
 import { release } from '../../release.ts'
 import { spawn } from '../../supervise/spawn.ts'
 import { withRetries } from '../../timing/retry.ts'
+import { parseCommandLine } from '../../wire/command-line.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { assemble } from './assemble.ts'
 import { giveBootId } from './boot-id.ts'
@@ -42,7 +45,8 @@ export async function main(_args: string[]): Promise<number> {
     say('init runs the machine as PID 1; to run a command, call this binary as talosctl')
     return 64
   }
-  const giveUp = (what: string, error: unknown) => die(what, error, container)
+  const commandLine = () => (container ? '' : (files.readTextIfThere('/proc/cmdline') ?? ''))
+  const giveUp = (what: string, error: unknown) => die(what, error, container, staysOnFailure(commandLine()))
   // Until there is an API nobody could repair anything: an error starts the machine over.
   let unexpected = giveUp
   onUnexpected((what, error) => unexpected(what, error))
@@ -53,6 +57,7 @@ export async function main(_args: string[]): Promise<number> {
     setrlimit('nofile', { soft: openFiles, hard: openFiles })
   }
   say(`${release.name} ${release.tag} (${release.sha})`)
+  for (const complaint of complaintsAbout(parseCommandLine(commandLine()))) say(complaint)
   keepReaping()
   const make = () => {
     let log = silent
@@ -64,7 +69,7 @@ export async function main(_args: string[]): Promise<number> {
         log = consoleLogger(...given)
         return log
       },
-      end: (reason) => endMachine(reason, container),
+      end: (reason) => endMachine(reason, container, haltsOnShutdown(commandLine())),
     })
   }
   const machine = await withRetries('assemble', make, sayProblem)
@@ -94,17 +99,18 @@ function oomFloor(): number {
 }
 
 /** In a container the exit code controls the supervisor: 0 stays down, anything else restarts the node. */
-function endMachine(reason: StopReason, container: boolean): void {
+function endMachine(reason: StopReason, container: boolean, halts: boolean): void {
   say(reason === 'reboot' ? 'rebooting' : 'shutting down')
   if (container) process.exit(reason === 'reboot' ? 129 : 0)
   files.syncAll()
-  if (reason === 'shutdown') rebooting.reboot('powerOff')
+  if (reason === 'shutdown') rebooting.reboot(halts ? 'halt' : 'powerOff')
   rebooting.reboot(files.readTextIfThere('/sys/kernel/kexec_loaded')?.trim() === '1' ? 'kexec' : 'restart')
 }
 
-function die(what: string, error: unknown, container: boolean): void {
+function die(what: string, error: unknown, container: boolean, stays: boolean): void {
   say(`init dies of an ${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   if (container) process.exit(1)
   files.syncAll()
-  rebooting.reboot('restart')
+  if (stays) say('the machine halts, as "panic=0" requests: reset it by hand')
+  rebooting.reboot(stays ? 'halt' : 'restart')
 }

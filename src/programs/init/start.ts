@@ -4,6 +4,7 @@ import { boot } from '../../os/lifecycle/boot.ts'
 import { install, withdrawConfig } from '../../os/lifecycle/first-install.ts'
 import { initialize, loadConfig } from '../../os/lifecycle/initialize.ts'
 import { isRefusal } from '../../os/lifecycle/install/install-system.ts'
+import { staysOnFailure } from '../../os/lifecycle/kernel-parameters/endings.ts'
 import { TakenOver } from '../../os/lifecycle/sequencer.ts'
 import { isInstalled } from '../../os/lifecycle/slots/boot-disk.ts'
 import { reboot } from '../../os/lifecycle/stop.ts'
@@ -17,7 +18,7 @@ const never = new AbortController().signal
 /**
  * Runs the sequences of a start; a sequence that is superseded leaves the machine to the other one. A single failure (a busy
  * device, an interrupted call) is no reason to reboot, so the sequence is run again: its tasks are idempotent. A sequence that
- * fails every time leads to a reboot, and when that fails too the machine stops anyway.
+ * fails every time leads to a reboot, and when that fails too the machine stops anyway; with `panic=0` it is left as it is.
  */
 export async function start(machine: Machine, { delay = retryDelay } = {}): Promise<void> {
   const { sequencer, log } = machine
@@ -32,6 +33,10 @@ export async function start(machine: Machine, { delay = retryDelay } = {}): Prom
       log.error('start failed', { error, tries_left: left - 1 })
       await pause(delay, never)
     }
+  if (machine.kernel.mode !== 'container' && staysOnFailure(machine.kernel.files.readText('/proc/cmdline'))) {
+    log.error('the machine stays as it is, as "panic=0" requests: correct the cause, then reset it')
+    return
+  }
   try {
     await sequencer.run('reboot', reboot(machine))
   } catch (error) {

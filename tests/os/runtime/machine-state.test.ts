@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync, hash } from 'node:crypto'
+import { makeClock } from '../../../src/cosi/clock.ts'
 import type { Controller } from '../../../src/cosi/controller.ts'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
@@ -9,6 +10,7 @@ import { observeSecurityState } from '../../../src/os/runtime/controllers/securi
 import { DevicesStatus } from '../../../src/os/runtime/resources/devices-status.ts'
 import { SecurityState } from '../../../src/os/runtime/resources/security-state.ts'
 import { Service } from '../../../src/os/runtime/resources/service.ts'
+import { settleTimeOf } from '../../../src/os/runtime/settle-time.ts'
 
 async function run(...controllers: Controller[]) {
   const store = new Store()
@@ -20,19 +22,56 @@ async function run(...controllers: Controller[]) {
 }
 
 describe('devices', () => {
+  const commandLine = (text: string) => ({ readText: () => text })
+
   test('of a container are ready from the start', async () => {
-    const { store } = await run(observeDevicesReady({ mode: 'container' }))
+    const { store } = await run(observeDevicesReady({ mode: 'container', files: commandLine('') }))
     expect(store.get(DevicesStatus, 'devices')?.spec).toEqual({ ready: true })
   })
 
   test('of a machine are ready when udevd has named them', async () => {
-    const { store, runtime } = await run(observeDevicesReady({ mode: 'metal' }))
+    const { store, runtime } = await run(observeDevicesReady({ mode: 'metal', files: commandLine('quiet') }))
     store.put(Service, 'udevd', { running: true, healthy: false, unknown: true })
     await runtime.settled()
     expect(store.get(DevicesStatus, 'devices')).toBeUndefined()
     store.put(Service, 'udevd', { running: true, healthy: true, unknown: false })
     await runtime.settled()
     expect(store.get(DevicesStatus, 'devices')?.spec).toEqual({ ready: true })
+  })
+
+  test('that appear late get the time that the kernel command line gives them', async () => {
+    let now = 0
+    const clock = makeClock({ elapsed: () => now })
+    const store = new Store()
+    const runtime = new Runtime(store, { log: silent, clock })
+    runtime.register(observeDevicesReady({ mode: 'metal', files: commandLine('talos.device.settle_time=1m10s') }))
+    runtime.start()
+    const round = async (at: number, healthy: boolean) => {
+      now = at
+      store.put(Service, 'udevd', { running: true, healthy, unknown: false })
+      await runtime.settled()
+      return store.get(DevicesStatus, 'devices')?.spec
+    }
+    expect(await round(0, false)).toBeUndefined()
+    expect(await round(20_000, true)).toBeUndefined()
+    // What happens to udevd meanwhile does not restart the time.
+    expect(await round(60_000, false)).toBeUndefined()
+    expect(await round(89_999, true)).toBeUndefined()
+    await round(90_000, false)
+    expect(await round(90_000, true)).toEqual({ ready: true })
+  })
+
+  test.each([
+    ['talos.device.settle_time=30s', 30_000],
+    ['talos.device.settle_time=30s talos.device.settle_time=0', 0],
+    ['talos.device.settle_time=10m', 600_000],
+    ['talos.device.settle_time=10m1s', 0],
+    ['talos.device.settle_time=-5s', 0],
+    ['talos.device.settle_time=5', 0],
+    ['talos.device.settle_time', 0],
+    ['quiet', 0],
+  ])('%s: %d ms', (text, expected) => {
+    expect(settleTimeOf(text)).toBe(expected)
   })
 })
 

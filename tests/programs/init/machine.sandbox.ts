@@ -128,6 +128,14 @@ describe('a machine', () => {
     expect(here.machine.supervisor.list()).toEqual([])
   })
 
+  test('whose kernel lacks its hardening stays as it is with panic=0', async () => {
+    const here = await startMachine(kept(new Hardware(true)), { from: 'medium', commandLine: 'slab_nomerge panic=10 panic=0' })
+    await until(here, 'the end of its tries', () => problems(here).some((line) => line.includes('the machine stays as it is')))
+    expect(here.ends).toEqual([])
+    expect(here.machine.sequencer.running).toBeUndefined()
+    await here.stop()
+  })
+
   test('whose installation was cut off before its last step completes it and comes up', async () => {
     const hardware = await installed()
     const device = hardware.open('/dev/vda')

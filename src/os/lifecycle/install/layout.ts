@@ -1,5 +1,6 @@
 /** Partition layout of the system disk. */
 import { mebibyte, type PlannedPartition } from '../../block/public.ts'
+import { kernelParameters } from '../kernel-parameters/table.ts'
 
 /** The firmware of a machine. */
 export type Firmware = 'uefi' | 'bios'
@@ -23,21 +24,13 @@ export function installPartitions(firmware: Firmware): PlannedPartition[] {
 }
 
 /** Parameters of the running kernel that are passed on to the installed one. */
-const preserved = [
-  'siderolink.api',
-  'talos.events.sink',
-  'talos.logging.kernel',
-  'em.events_url',
-  'talos.auditd.disabled',
-  'talos.dashboard.disabled',
-  'net.ifnames',
-  'module.sig_enforce',
-  'talos.config',
+const preserved = new Set([
   'console',
-]
+  ...kernelParameters.flatMap(([, parameters]) => parameters.filter(({ kept }) => kept).map(({ name }) => name)),
+])
 
 /** Kernel parameters of the installed system in addition to those of its image. */
 export function ownParameters(running: string, extra: readonly string[]): string[] {
-  const words = running.split(/\s+/).filter((word) => preserved.includes(word.split('=')[0] ?? ''))
+  const words = running.split(/\s+/).filter((word) => preserved.has(word.split('=')[0] ?? ''))
   return [...new Set([...words, ...extra])]
 }

@@ -1,4 +1,5 @@
 import { type Controller, defineController, exclusive } from '../../../cosi/controller.ts'
+import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { policyKeyFingerprint } from '../../block/public.ts'
 import { isSecureBoot } from '../../hardware/public.ts'
@@ -45,7 +46,7 @@ export const observeSecurityState = ({ mode, files }: { mode: Kernel['mode']; fi
 
 /** SELinux counts where the operator requested it on the command line, whatever the kernel does by default. */
 function seLinuxState(files: Files): 'disabled' | 'permissive' | 'enforcing' {
-  const requested = /(?:^|\s)selinux=(\S+)/.exec(files.readTextIfThere('/proc/cmdline') ?? '')?.[1] === '1'
+  const requested = parameterValues(parseCommandLine(files.readTextIfThere('/proc/cmdline') ?? ''), 'selinux').at(-1) === '1'
   if (!requested || !files.exists(enforcing)) return 'disabled'
   return files.readTextIfThere(enforcing)?.trim() === '1' ? 'enforcing' : 'permissive'
 }

@@ -16,7 +16,7 @@ export const configSiderolink = (commandLine: string): Controller =>
     inputs: { config: weak(MachineConfig, { id: 'v1alpha1' }) },
     outputs: { link: exclusive(SiderolinkConfig), diagnostics: shared(Diagnostic) },
     reconcile({ config, link, diagnostics }) {
-      const [given] = parameterValues(parseCommandLine(commandLine), 'siderolink.api')
+      const given = parameterValues(parseCommandLine(commandLine), 'siderolink.api').at(-1)
       const apiEndpoint = find(declared(config.get('v1alpha1')), SideroLinkConfig)?.apiUrl ?? given
       if (!apiEndpoint) return
       try {
