@@ -22,6 +22,8 @@ import { installerIndex, installersOf, writeInstallerIndex } from './image/conta
 import { writeNodeImage } from './image/container/node-image.ts'
 import { writeDisk } from './image/disk.ts'
 import { checkGiven } from './image/given.ts'
+import { type CacheFile, imageCacheFiles } from './image/image-cache.ts'
+import { fileSystemPackage } from './image/image-cache-disk.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey } from './image/key.ts'
 import { help, type ImageOptions, type Product as ImageProduct, imageOptions } from './image/options.ts'
@@ -55,6 +57,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     ...crossPackagesOf(target),
     ...(forMachines ? imagePackages : []),
     ...(secureBoot ? [signingPackage] : []),
+    ...(options.imageCache && only.has('disk') ? [fileSystemPackage] : []),
   ])
   const { key, path: keyPath, made } = imageKey(options.key)
   if (made) console.error(`a signing key was generated: "${keyPath}"; machines accept only upgrades signed with it, so keep it`)
@@ -125,9 +128,10 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const release = await during('making the release', (shown) => makeRelease(join(work, 'release'), parts, (what) => shown.at(what)))
   const of = (name: string) => (path: string) => copyFileSync(join(release.folder, name), path)
   const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
-  if (only.has('iso')) await product(`ichor-${arch}.iso`, (path) => writeIso(path, release, keys))
+  const cache = options.imageCache ? await imageCacheFiles(options.imageCache, join(work, 'image-cache'), arch) : []
+  if (only.has('iso')) await product(`ichor-${arch}.iso`, (path) => writeIso(path, release, keys, cache))
   if (only.has('disk')) {
-    await writeDisks(options, release, { work, product })
+    await writeDisks(options, release, { work, product, cache })
   }
   if (only.has('pxe')) {
     await product(`ichor-vmlinuz${suffix}`, of('vmlinuz'))
@@ -150,13 +154,13 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
 async function writeDisks(
   { output, target, diskFormats, diskFirmware, meta }: ImageOptions,
   release: Release,
-  { work, product }: Omit<Making, 'key'>,
+  { work, product, cache }: Omit<Making, 'key'> & { cache: readonly CacheFile[] },
 ) {
   const name = `ichor-${target.arch}`
   const kept = diskFormats.has('raw')
   const raw = join(kept ? output : work, `${name}.raw`)
-  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta }))
-  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta }))
+  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta, cache }))
+  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta, cache }))
   const { rootHash } = release.verity
   if (diskFormats.has('qcow2')) await product(`${name}.qcow2`, (path) => writeQcow2(path, raw, virtualDisk))
   if (diskFormats.has('vhd')) await product(`${name}.vhd`, (path) => writeVhd(path, raw, rootHash))

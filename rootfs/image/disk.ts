@@ -1,8 +1,9 @@
 /** A disk as the installation makes it, with the release in slot A, marked good: for machines that are given a disk image. */
-import { open } from 'node:fs/promises'
+import { createReadStream, rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseManifest } from '../../src/oci/image-manifest.ts'
-import { planDisk } from '../../src/os/block/layout.ts'
+import { type PlannedPartition, planDisk } from '../../src/os/block/layout.ts'
 import { writeMetaPartition } from '../../src/os/block/meta/partition.ts'
 import { type Firmware, installPartitions } from '../../src/os/lifecycle/install/layout.ts'
 import { type Release as SignedRelease, slotRelease } from '../../src/os/lifecycle/release/release.ts'
@@ -16,6 +17,8 @@ import { FatVolume } from '../../src/wire/fat/volume.ts'
 import { writeTable } from '../../src/wire/gpt/table.ts'
 import { hashOf } from '../build/cache.ts'
 import { diskOn } from './disk-file.ts'
+import type { CacheFile } from './image-cache.ts'
+import { imageCacheSize, writeImageCache } from './image-cache-disk.ts'
 import type { MetaValue } from './options.ts'
 import type { Release } from './release.ts'
 import { fileOf, sizeOf } from './release.ts'
@@ -28,9 +31,10 @@ const mebibyte = 1 << 20
 export async function writeDisk(
   path: string,
   release: Release,
-  { firmware, meta = [] }: { firmware: Firmware; meta?: readonly MetaValue[] },
+  { firmware, meta = [], cache = [] }: { firmware: Firmware; meta?: readonly MetaValue[]; cache?: readonly CacheFile[] },
 ): Promise<void> {
-  const plan = installPartitions(firmware)
+  const images: PlannedPartition[] = cache.length > 0 ? [{ label: 'IMAGECACHE', type: 'linux', size: imageCacheSize(cache) }] : []
+  const plan = [...installPartitions(firmware), ...images]
   const size = plan.reduce((sum, each) => sum + (each.size ?? 0), 2 * mebibyte)
   const { table, partitions } = planDisk({ path, size, sectorSize }, { partitions: plan })
   const guid = (what: string) => uuidOf(`${release.verity.rootHash} ${firmware} ${what}`)
@@ -47,6 +51,7 @@ export async function writeDisk(
         const values = new Map(meta.map(({ key, value }) => [key, Buffer.from(value)]))
         await writeMetaPartition(diskOn(file, offset, bytes), { values, legacy: new Map() })
       }
+      if (label === 'IMAGECACHE') await copyInto(file, offset, `${path}.images`, (made) => writeImageCache(made, cache, guid('images')))
       if (label !== 'EFI' && label !== 'BOOT') continue
       const partition = diskOn(file, offset, bytes)
       const serial = Number.parseInt(hashOf(guid(label)).slice(0, 8), 16)
@@ -65,6 +70,22 @@ export async function writeDisk(
       for (const { offset, bytes } of grubBlocks(release.grub.boot, release.grub.core, home)) await disk.write(offset, bytes)
   } finally {
     await file.close()
+  }
+}
+
+/** Has a file made and copies it to a place of the disk, without its zeros. */
+async function copyInto(disk: FileHandle, offset: number, path: string, make: (path: string) => Promise<void>): Promise<void> {
+  try {
+    await make(path)
+    const zeros = Buffer.alloc(mebibyte)
+    let at = offset
+    for await (const chunk of createReadStream(path, { highWaterMark: mebibyte })) {
+      const bytes = chunk as Buffer
+      if (!bytes.equals(zeros.subarray(0, bytes.length))) await disk.write(bytes, 0, bytes.length, at)
+      at += bytes.length
+    }
+  } finally {
+    for (const each of [path, `${path}.commands`]) rmSync(each, { force: true })
   }
 }
 

@@ -9,11 +9,11 @@ import { present } from '../build/present.ts'
 import { bootCatalog, masterBootRecord, placedGrub } from './iso-boot.ts'
 import { IsoError, roundUp, sector, sectors, systemArea } from './iso-sectors.ts'
 
-/** A file of the ISO: bytes of its own, or a stretch of the EFI system partition. */
+/** A file of the ISO: bytes of its own, a stretch of the EFI system partition, or another file. */
 export interface IsoFile {
-  /** Relative, in small letters; the kernel shows the capital letters of the format as small ones. */
+  /** Relative, in small letters; the kernel shows the capital letters of the format as small ones. Other names are alternate names. */
   path: string
-  content: Uint8Array | { offset: number; size: number }
+  content: Uint8Array | { offset: number; size: number } | { file: string; size: number }
   /** Bytes that are kept for a longer content of its own, so that it can be changed in place; at least a sector's. */
   room?: number
 }
@@ -35,11 +35,16 @@ interface Extent {
   size: number
 }
 
-interface Folder extends Extent {
+interface Named extends Extent {
+  /** Where the format has no room for the name: the name itself (Rock Ridge). */
+  alternate?: string | undefined
+}
+
+interface Folder extends Named {
   name: string
   parent?: Folder | undefined
   folders: Map<string, Folder>
-  files: Map<string, Extent>
+  files: Map<string, Named>
 }
 
 const u16 = (value: number) => Buffer.from([value & 255, value >> 8, value >> 8, value & 255])
@@ -54,10 +59,9 @@ function u32(value: number): Buffer {
 const noTime = Buffer.from([70, 1, 1, 0, 0, 0, 0])
 
 /** A directory record (ECMA-119, 9.1). */
-function record(name: Uint8Array, start: number, size: number, folder: boolean): Buffer {
+function record(name: Uint8Array, start: number, size: number, folder: boolean, extra: Uint8Array = new Uint8Array()): Buffer {
   const pad = name.length % 2 ? 0 : 1
-  const length = 33 + name.length + pad
-  if (length > 255) throw new IsoError(`name "${Buffer.from(name)}" is too long for ISO 9660`)
+  const length = 33 + name.length + pad + extra.length
   return Buffer.concat([
     Buffer.from([length, 0]),
     u32(start),
@@ -68,6 +72,7 @@ function record(name: Uint8Array, start: number, size: number, folder: boolean):
     Buffer.from([name.length]),
     name,
     Buffer.alloc(pad),
+    extra,
   ])
 }
 
@@ -87,22 +92,40 @@ function packed(records: readonly Buffer[]): Buffer {
   return Buffer.concat([...parts, Buffer.alloc(roundUp(used) - used)])
 }
 
+/** Names that the format itself takes here, and others that the extension for alternate names takes. */
+const plainName = /^[a-z0-9][a-z0-9._-]{0,29}$/
+const alternateName = /^[\x21-\x2e\x30-\x7e]{1,200}$/
+
+/** A name of its own in a record (Rock Ridge, NM). */
+function alternateEntry({ alternate: name }: Named): Buffer {
+  return name === undefined ? Buffer.alloc(0) : Buffer.concat([Buffer.from('NM'), Buffer.from([5 + name.length, 1, 0]), Buffer.from(name)])
+}
+
+/** In the root: that records have more (SUSP, SP), and by which extension (ER). */
+const alternateMark = Buffer.concat([
+  Buffer.from('SP'),
+  Buffer.from([7, 1, 0xbe, 0xef, 0]),
+  Buffer.from('ER'),
+  Buffer.from([18, 1, 10, 0, 0, 1]),
+  Buffer.from('RRIP_1991A'),
+])
+
 const identifier = (name: string) => Buffer.from(name.toUpperCase(), 'latin1')
 
-function recordsOf(folder: Folder): Buffer[] {
+function recordsOf(folder: Folder, usesAlternates: boolean): Buffer[] {
   const up = folder.parent ?? folder
   const named = [
     ...[...folder.folders].map(([name, each]) => ({
       name: identifier(name),
-      make: (id: Buffer) => record(id, each.start, each.size, true),
+      make: (id: Buffer) => record(id, each.start, each.size, true, alternateEntry(each)),
     })),
     ...[...folder.files].map(([name, each]) => ({
       name: Buffer.concat([identifier(name), Buffer.from(';1')]),
-      make: (id: Buffer) => record(id, each.start, each.size, false),
+      make: (id: Buffer) => record(id, each.start, each.size, false, alternateEntry(each)),
     })),
   ].sort((a, b) => Buffer.compare(a.name, b.name))
   return [
-    record(Buffer.from([0]), folder.start, folder.size, true),
+    record(Buffer.from([0]), folder.start, folder.size, true, usesAlternates && !folder.parent ? alternateMark : undefined),
     record(Buffer.from([1]), up.start, up.size, true),
     ...named.map(({ name, make }) => make(name)),
   ]
@@ -128,31 +151,44 @@ function pathTable(folders: readonly Folder[], big: boolean): Buffer {
   )
 }
 
-function grow(files: readonly IsoFile[]): Folder {
-  const make = (name: string, parent?: Folder): Folder => ({ name, parent, folders: new Map(), files: new Map(), start: 0, size: 0 })
-  const root = make('')
-  for (const { path, content } of files) {
-    const names = path.split('/')
-    if (names.some((name) => !/^[a-z0-9][a-z0-9._-]{0,29}$/.test(name))) throw new IsoError(`path "${path}" does not fit ISO 9660`)
-    const name = names.pop() ?? ''
-    let at = root
-    for (const folder of names) {
-      const below = at.folders.get(folder) ?? make(folder, at)
-      at.folders.set(folder, below)
-      at = below
-    }
-    if (at.files.has(name)) throw new IsoError(`path "${path}" is there twice`)
-    at.files.set(name, { start: 0, size: content instanceof Uint8Array ? content.length : content.size })
-  }
-  return root
+interface Tree {
+  readonly root: Folder
+  readonly places: ReadonlyMap<string, Extent>
+  readonly usesAlternates: boolean
 }
 
-/** The place of a file that is in the tree. */
-function fileAt(root: Folder, path: string): Extent {
-  const names = path.split('/')
-  const name = names.pop() ?? ''
-  const folder = names.reduce<Folder | undefined>((at, each) => at?.folders.get(each), root)
-  return present(folder?.files.get(name), `"${path}"`)
+function grow(files: readonly IsoFile[]): Tree {
+  const make = (name: string, parent?: Folder): Folder => ({ name, parent, folders: new Map(), files: new Map(), start: 0, size: 0 })
+  const root = make('')
+  const places = new Map<string, Extent>()
+  const short = new Map<string, string>()
+  /** Folders and files of a folder never share a shortened name, nor do its files. */
+  const fitting = (folder: string, name: string): { name: string; alternate?: string } => {
+    if (plainName.test(name)) return { name }
+    if (!alternateName.test(name) || /^\.\.?$/.test(name)) throw new IsoError(`"${name}" cannot be the name of a file`)
+    const known = short.get(`${folder}/${name}`) ?? `_${short.size}`
+    short.set(`${folder}/${name}`, known)
+    return { name: known, alternate: name }
+  }
+  for (const { path, content } of files) {
+    const names = path.split('/')
+    const last = names.pop() ?? ''
+    let at = root
+    for (const [index, each] of names.entries()) {
+      const { name, alternate } = fitting(names.slice(0, index).join('/'), each)
+      const below = at.folders.get(name) ?? { ...make(name, at), alternate }
+      at.folders.set(name, below)
+      at = below
+    }
+    const { name, alternate } = fitting(names.join('/'), last)
+    if (at.files.has(name)) throw new IsoError(`path "${path}" is there twice`)
+    const size = content instanceof Uint8Array ? content.length : content.size
+    if (size > 0xffff_ffff) throw new IsoError(`"${path}" has 4 GiB or more, which ISO 9660 cannot hold`)
+    const place = { start: 0, size, alternate }
+    at.files.set(name, place)
+    places.set(path, place)
+  }
+  return { root, places, usesAlternates: short.size > 0 }
 }
 
 function byDepth(root: Folder): Folder[] {
@@ -188,14 +224,14 @@ function primary(label: string, size: number, root: Folder, table: { size: numbe
 /** The image, as pieces in their order. */
 export function makeIso(parts: IsoParts): Segment[] {
   if (parts.efi.size % sector) throw new IsoError('the EFI system partition is no multiple of 2 KiB')
-  const root = grow(parts.files)
+  const { root, places, usesAlternates } = grow(parts.files)
   const folders = byDepth(root)
   const tableSize = pathTable(folders, false).length
   let next = systemArea + 4 // three descriptors and the catalog
   const [little, big] = [next, next + sectors(tableSize)]
   next += 2 * sectors(tableSize)
   for (const folder of folders) {
-    folder.size = packed(recordsOf(folder)).length
+    folder.size = packed(recordsOf(folder, usesAlternates)).length
     folder.start = next
     next += sectors(folder.size)
   }
@@ -210,11 +246,21 @@ export function makeIso(parts: IsoParts): Segment[] {
     own.push(Buffer.concat([content, Buffer.alloc(held - content.length)]))
     next += sectors(held)
   }
+  const middle = next
+  const others: Segment[] = []
+  for (const { path, content } of parts.files) {
+    if (content instanceof Uint8Array || !('file' in content)) continue
+    starts.set(path, next)
+    const { file, size } = content
+    others.push({ file, offset: 0, length: size }, { bytes: Buffer.alloc(roundUp(size) - size) })
+    next += sectors(size)
+  }
   const efi = next
   for (const { path, content } of parts.files) {
-    if (!(content instanceof Uint8Array) && content.offset % sector) throw new IsoError(`"${path}" does not begin at a multiple of 2 KiB`)
-    fileAt(root, path).start =
-      content instanceof Uint8Array ? present(starts.get(path), `start of "${path}"`) : efi + content.offset / sector
+    const shared = !(content instanceof Uint8Array) && 'offset' in content ? content.offset : undefined
+    if (shared !== undefined && shared % sector) throw new IsoError(`"${path}" does not begin at a multiple of 2 KiB`)
+    present(places.get(path), `"${path}"`).start =
+      shared === undefined ? present(starts.get(path), `start of "${path}"`) : efi + shared / sector
   }
   const area = Buffer.alloc(systemArea * sector)
   masterBootRecord({ ...parts, grubSector: parts.grub?.hybrid }, grub, efi).copy(area)
@@ -232,10 +278,10 @@ export function makeIso(parts: IsoParts): Segment[] {
     bootCatalog(grub, efi),
     table(false),
     table(true),
-    ...folders.map((folder) => packed(recordsOf(folder))),
+    ...folders.map((folder) => packed(recordsOf(folder, usesAlternates))),
     ...(parts.grub && grub !== undefined ? [placedGrub(parts.grub.medium, grub)] : []),
     ...own,
   ])
-  if (head.length !== efi * sector) throw new IsoError('the parts do not lie where they were planned')
-  return [{ bytes: head }, { file: parts.efi.file, offset: 0, length: parts.efi.size }]
+  if (head.length !== middle * sector) throw new IsoError('the parts do not lie where they were planned')
+  return [{ bytes: head }, ...others, { file: parts.efi.file, offset: 0, length: parts.efi.size }]
 }

@@ -43,6 +43,8 @@ usage: ./mkimage.sh [flags]
   --system-extension-image IMAGE
                              an extension that becomes part of the system: an OCI archive, a folder in the
                              OCI layout or a reference; may be repeated
+  --image-cache IMAGES       container images that ISO and disk carry: a folder or an image as "talosctl image cache-create" makes
+                             them, or a reference of such an image
   --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
@@ -78,6 +80,7 @@ export interface ImageOptions {
   meta: readonly MetaValue[]
   embedConfig?: string | undefined
   extensions: string[]
+  imageCache?: string | undefined
   firmware?: string | undefined
   key?: string | undefined
   secureBoot?: { key: string; certificate: string } | undefined
@@ -110,6 +113,7 @@ const flags = {
   meta: { type: 'string', multiple: true, default: [] as string[] },
   'embed-config': { type: 'string' },
   'system-extension-image': { type: 'string', multiple: true, default: [] as string[] },
+  'image-cache': { type: 'string' },
   firmware: { type: 'string' },
   key: { type: 'string' },
   'secure-boot-key': { type: 'string' },
@@ -208,6 +212,10 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
   const formats = values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))
   if (formats.includes('ova') && arch !== 'amd64') throw new UsageError(`--disk-formats ova: the OVA is described for amd64 only`)
+  const only = new Set(values.only === undefined ? products : values.only.split(',').map((name) => oneOf(products, '--only', name)))
+  const imageCache = values['image-cache']
+  if (imageCache !== undefined && !only.has('iso') && !only.has('disk'))
+    throw new UsageError('--image-cache: only ISO and disk carry images, name one of them with --only')
   return {
     target,
     output: resolve(values.output),
@@ -216,7 +224,8 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     extraKernelArgs: values['extra-kernel-arg'],
     meta: values.meta.map(metaValue),
     embedConfig: path('embed-config'),
-    extensions: values['system-extension-image'].map((image) => (existsSync(image) ? resolve(image) : image)),
+    extensions: values['system-extension-image'].map(located),
+    imageCache: imageCache && located(imageCache),
     firmware: path('firmware'),
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,
@@ -224,13 +233,16 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     enroll,
     diskFirmware,
     diskFormats: new Set(formats),
-    only: new Set(values.only === undefined ? products : values.only.split(',').map((name) => oneOf(products, '--only', name))),
+    only,
     fast: values.fast,
     locked: !unlocked && !relock,
     relock,
     checkReproducible: values['check-reproducible'],
   }
 }
+
+/** A path independent of the current folder; a reference stays one. */
+const located = (image: string): string => (existsSync(image) ? resolve(image) : image)
 
 function metaValue(given: string): MetaValue {
   const [, tag = '', value = ''] = /^(0x[0-9a-f]{1,2}|\d{1,3})=([^;]*)$/is.exec(given) ?? []

@@ -9,6 +9,7 @@ import { writeSegments } from '../../src/programs/talosctl/archive/write-segment
 import { present } from '../build/present.ts'
 import { makeEfiPartition } from './efi-partition.ts'
 import { assetsFolderOf, mediumMenu } from './grub.ts'
+import type { CacheFile } from './image-cache.ts'
 import { rootArchive } from './initramfs.ts'
 import { makeIso } from './iso.ts'
 import { fileOf, type Release, sizeOf, version } from './release.ts'
@@ -43,7 +44,7 @@ const menuFiles = ({ commandLine, marker, verity }: Release) => [
 ]
 
 /** The ISO. */
-export async function writeIso(path: string, release: Release, enrollment: Enrollment): Promise<void> {
+export async function writeIso(path: string, release: Release, enrollment: Enrollment, cache: readonly CacheFile[] = []): Promise<void> {
   const serial = serialOf(release)
   const efi = `${path}.efi`
   const uki = fileOf(release, 'vmlinuz.efi')
@@ -83,6 +84,7 @@ export async function writeIso(path: string, release: Release, enrollment: Enrol
         path: `${assetsFolderOf(release.target)}/${name}`,
         content: shared.get(name) ?? fileOf(release, name),
       })),
+      ...cache.map(({ path: each, file, size }) => ({ path: `imagecache/${each}`, content: { file, size } })),
     ]
     await writeSegments(path, makeIso({ label, files, grub: release.grub, efi: { file: efi, size }, serial }))
   } finally {

@@ -69,7 +69,11 @@ export function profileArguments(bytes: Uint8Array): ProfileArguments {
     ...['--platform', platform, '--only', products[kind]],
     ...(customization.extraKernelArgs ?? []).flatMap((each) => ['--extra-kernel-arg', each]),
     ...(customization.metaContents ?? []).flatMap(({ key, value }) => ['--meta', `0x${key.toString(16)}=${value}`]),
-    ...(profile.input?.systemExtensions ?? []).flatMap((each, at) => ['--system-extension-image', extensionOf(each, at)]),
+    ...(profile.input?.systemExtensions ?? []).flatMap((each, at) => [
+      '--system-extension-image',
+      imageOf(each, `input.systemExtensions[${at}]`),
+    ]),
+    ...(profile.input?.imageCache ? ['--image-cache', imageOf(profile.input.imageCache, 'input.imageCache')] : []),
     ...(secureBoot ? keyArguments(profile) : []),
     ...(kind === 'image' ? diskArguments(profile.output ?? {}, base.format) : []),
     ...(kind === 'iso' ? isoArguments(profile.output ?? {}) : []),
@@ -128,8 +132,9 @@ function refuseUnknown({ name, version, customization = {}, input = {}, overlay,
   if (overlay) throw refused('overlay', 'images for boards are not made')
   for (const key of ['kernel', 'initramfs', 'sdStub', 'sdBoot'] as const)
     if (input[key]) throw refused(`input.${key}`, 'it is built or taken from the packages of rootfs/image.lock')
-  for (const key of ['baseInstaller', 'imageCache', 'overlayInstaller'] as const)
+  for (const key of ['baseInstaller', 'overlayInstaller'] as const)
     if (input[key]) throw refused(`input.${key}`, 'images are built from these sources')
+  if (input.imageCache && kind !== 'iso' && kind !== 'image') throw refused('input.imageCache', `not part of ${kind}`)
   if (input.secureboot && !secureboot) throw refused('input.secureboot', 'needs "secureboot: true"')
   const plain = kind === 'kernel' || kind === 'initramfs'
   if (customization.metaContents?.length && (plain || kind === 'installer'))
@@ -142,8 +147,7 @@ function refuseUnknown({ name, version, customization = {}, input = {}, overlay,
     throw refused('output.outFormat', 'files are not compressed: use raw')
 }
 
-function extensionOf({ imageRef, forceInsecure, tarballPath, ociPath }: v.InferOutput<typeof image>, at: number): string {
-  const key = `input.systemExtensions[${at}]`
+function imageOf({ imageRef, forceInsecure, tarballPath, ociPath }: v.InferOutput<typeof image>, key: string): string {
   const given = [imageRef, tarballPath, ociPath].filter(Boolean)
   const [one] = given
   if (forceInsecure) throw refused(`${key}.forceInsecure`, 'registries are reached by HTTPS: use an archive')

@@ -82,9 +82,9 @@ test('equal parts give equal bytes', () => {
 })
 
 test.each([
-  ['../x', 'does not fit ISO 9660'],
-  ['With Space', 'does not fit ISO 9660'],
-  [`${'x'.repeat(31)}`, 'does not fit ISO 9660'],
+  ['a//x', '"" cannot be the name of a file'],
+  ['with space', '"with space" cannot be the name of a file'],
+  [`${'x'.repeat(201)}`, 'cannot be the name of a file'],
 ])('the path "%s" is refused', (path, message) => {
   expect(() => iso([{ path, content: Buffer.alloc(1) }])).toThrow(message)
   expect(() => iso([{ path, content: Buffer.alloc(1) }])).toThrow(IsoError)
@@ -124,4 +124,28 @@ test('without GRUB the catalog has one entry, for UEFI, and a stick has one part
   expect(image.subarray(0, 0x1b8)).toEqual(Buffer.alloc(0x1b8))
   expect(image.subarray(0x1be, 0x1ce)).toEqual(Buffer.alloc(16))
   expect([image[0x1ce + 4], image.readUInt32LE(0x1ce + 8)]).toEqual([0xef, start * 4])
+})
+
+test('names that the format has no room for are alternate names, and files may come from elsewhere', () => {
+  const blob = join(folder, 'blob')
+  writeFileSync(blob, 'a layer')
+  const digest = `sha256-${'0123456789abcdef'.repeat(4)}`
+  const files: IsoFile[] = [
+    { path: 'plain', content: Buffer.from('plain') },
+    { path: `imagecache/blob/${digest}`, content: { file: blob, size: 7 } },
+    { path: 'imagecache/manifests/host_5000_/app/reference/V1.0-RC1', content: Buffer.from('{}') },
+    { path: 'imagecache/manifests/host_5000_/app/reference/v1.0-rc1', content: Buffer.from('[]') },
+    { path: 'ichor/root', content: { offset: 2048, size: 3 } },
+  ]
+  const read = readIso(iso(files)).files
+  expect([...read].map(([path, content]) => [path, content.toString('latin1')])).toEqual(
+    expect.arrayContaining([
+      ['plain', 'plain'],
+      [`imagecache/blob/${digest}`, 'a layer'],
+      ['imagecache/manifests/host_5000_/app/reference/V1.0-RC1', '{}'],
+      ['imagecache/manifests/host_5000_/app/reference/v1.0-rc1', '[]'],
+      ['ichor/root', '\xee\xee\xee'],
+    ]),
+  )
+  expect(() => iso([{ path: 'a', content: { file: blob, size: 2 ** 32 } }])).toThrow('4 GiB or more')
 })

@@ -23,6 +23,14 @@ function both16(bytes: Buffer, at: number): number {
   return value
 }
 
+/** The name in the system use field of a record (Rock Ridge, NM). */
+function alternateName(record: Buffer): string | undefined {
+  const start = 33 + record[32]! + (record[32]! % 2 ? 0 : 1)
+  for (let at = start; at + 4 <= record.length; at += record[at + 2]!)
+    if (record.toString('latin1', at, at + 2) === 'NM') return record.toString('latin1', at + 5, at + record[at + 2]!)
+  return undefined
+}
+
 /** Everything in an image. */
 export function readIso(image: Buffer): Iso {
   const primary = image.subarray(16 * sector, 17 * sector)
@@ -48,7 +56,7 @@ export function readIso(image: Buffer): Iso {
       if (name !== '\0' && name !== '\x01') {
         if (name <= previous) throw new Error(`"${name}" is not in order`)
         previous = name
-        const shown = `${path}${name.toLowerCase().replace(/;1$/, '')}`
+        const shown = `${path}${alternateName(image.subarray(at, at + length)) ?? name.toLowerCase().replace(/;1$/, '')}`
         if (folder) walk(extent, bytes, `${shown}/`)
         else files.set(shown, image.subarray(extent * sector, extent * sector + bytes))
       }

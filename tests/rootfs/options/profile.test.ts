@@ -48,7 +48,8 @@ test.each([
   ['{baseProfileName: iso, version: v1.2.3}', `version: these sources make ${release.tag}`],
   ['{baseProfileName: metal, overlay: {name: rpi_generic}}', 'overlay: images for boards'],
   ['{baseProfileName: metal, input: {kernel: {path: x}}}', 'input.kernel: it is built'],
-  ['{baseProfileName: metal, input: {imageCache: {imageRef: x}}}', 'input.imageCache: images are built from these sources'],
+  ['{baseProfileName: installer, input: {imageCache: {imageRef: x}}}', 'input.imageCache: not part of installer'],
+  ['{baseProfileName: iso, input: {imageCache: {}}}', 'input.imageCache: needs one of imageRef, tarballPath and ociPath'],
   ['{baseProfileName: iso, input: {systemExtensions: [{}]}}', 'input.systemExtensions[0]: needs one of'],
   [
     '{baseProfileName: iso, input: {systemExtensions: [{imageRef: a, forceInsecure: true}]}}',
