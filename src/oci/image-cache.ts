@@ -34,10 +34,11 @@ export function parseRegistryPath(url: string): RegistryPath | undefined {
   return { repository, kind: kind as RegistryPath['kind'], reference, ...(domain && { domain }) }
 }
 
-/** Path of a manifest, by tag or digest. */
+/** Path of a manifest, by tag or digest. File systems of media have no colon in names, so a port is written between underscores. */
 export function manifestFile(domain: string, repository: string, reference: string): string {
+  const registry = domain.replace(/:(\d+)$/, '_$1_')
   const how = reference.includes(':') ? `digest/${reference.replace(':', '-')}` : `reference/${reference}`
-  return `manifests/${domain}/${repository}/${how}`
+  return `manifests/${registry}/${repository}/${how}`
 }
 
 /** Path of a configuration or layer. */

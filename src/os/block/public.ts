@@ -22,5 +22,7 @@ export { systemLabels } from './volumes/folders.ts'
 export { mountOverlay } from './volumes/mounts.ts'
 // Sequences mount and release volumes; the identities of a node wait for STATE.
 export { beginVolumes, endVolumes, mountVolume, stateIsAwaited, unmountVolume, untilMounted } from './volumes/requests.ts'
+// Containers are served from the images that came with the machine.
+export { imageCacheIds, imageCacheMedium } from './volumes/system.ts'
 // Reset and start wipe disks.
 export { wipeDevice, wipeLabels } from './wipe.ts'

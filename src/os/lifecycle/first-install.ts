@@ -5,6 +5,7 @@ import { endVolumes, untilMounted } from '../block/public.ts'
 import { type ConfigState, configPaths } from '../config/public.ts'
 import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-config.ts'
 import { MachineConfig } from '../config/resources/machine-config.ts'
+import { serveImages, untilImagesCopied } from './install/image-cache.ts'
 import { installSystem } from './install/install-system.ts'
 import type { Phase, Task } from './sequencer.ts'
 import { end, stopEverything } from './stop.ts'
@@ -35,6 +36,7 @@ export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'c
             if (written) return
             for (const [path, content] of remembered(machine)) known.set(path, content)
             configuration = config.files()
+            await serveImages(machine, context)
             await installSystem(machine, context)
             written = true
           },
@@ -44,6 +46,7 @@ export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'c
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: ({ signal }) => meta.reload(signal) }] },
     { name: 'saveMeta', tasks: [{ name: 'flushMeta', run: async () => void (await meta.flush()) }] },
     { name: 'saveState', tasks: [carryState(machine, known, () => config.carry(configuration))] },
+    { name: 'imageCache', tasks: [{ name: 'waitForImageCacheCopy', run: (context) => untilImagesCopied(machine, context) }] },
     {
       name: 'volumeFinalize',
       tasks: [

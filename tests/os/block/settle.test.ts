@@ -9,7 +9,7 @@ import { Disk } from '../../../src/os/block/resources/disk.ts'
 import { prepare } from '../../../src/os/block/volumes/prepare.ts'
 import { provision } from '../../../src/os/block/volumes/provision.ts'
 import { Settling } from '../../../src/os/block/volumes/settle.ts'
-import { stateVolume } from '../../../src/os/block/volumes/system.ts'
+import { imageCacheMedium, stateVolume } from '../../../src/os/block/volumes/system.ts'
 import { raidSuperblock } from './raid-superblock.ts'
 
 /** A system disk whose STATE holds a file system of this name, or nothing; or has no STATE any more. */
@@ -38,6 +38,27 @@ test('STATE is missing if wiped before use, and failed if its partition disappea
   expect((await settle('')).phase).toBe('missing')
   expect((await settle('xfs')).phase).toBe('located')
   await expect(settle()).rejects.toThrow('volume "STATE" was on /dev/vda5, which no longer exists')
+})
+
+test('a medium with images is located before an installation too, and missing when it is taken out', async () => {
+  const empty = { disks: [], volumes: [] }
+  const disk = { io_size: 512, sector_size: 512, readonly: true, cdrom: true, size: 1 << 20, pretty_size: '1 MiB', dev_path: '/dev/sr0' }
+  const store = new Store()
+  store.put(Disk, 'sr0', disk)
+  store.put(DiscoveredVolume, 'sr0', {
+    ...{ dev_path: '/dev/sr0', type: 'disk', device_path: '', name: 'iso9660', label: 'TALOS_V1_13_9' },
+    ...{ offset: 0, size: 1 << 20, pretty_size: '1 MiB' },
+  })
+  const settling = new Settling(
+    { log: silent } as unknown as Machine,
+    new EncryptedVolumes({ clock: systemClock } as unknown as Machine, {}),
+  )
+  const settle = (found: Parameters<typeof settling.settle>[2]['found']) =>
+    settling.settle('IMAGECACHE-ISO', imageCacheMedium, { found, inUse: false, mayMake: false })
+  expect((await settle(empty)).phase).toBe('missing')
+  const found = await settle({ disks: store.list(Disk), volumes: store.list(DiscoveredVolume) })
+  expect(found).toMatchObject({ phase: 'located', location: '/dev/sr0' })
+  expect((await settle(empty)).phase).toBe('missing')
 })
 
 test.each(['lvm2-pv', 'linux_raid_member'])(

@@ -62,6 +62,22 @@ describe('the volumes of a machine', () => {
     expect(store.get(VolumeConfig, 'STATE')?.spec.locator.match).toContain('volume.name != ""')
   })
 
+  test('include IMAGECACHE when the configuration wants images or a volume for them; only a document makes it', async () => {
+    const of = async (...parts: Parameters<typeof config>) =>
+      (await settled(config(...parts), metaRead)).get(VolumeConfig, 'IMAGECACHE')?.spec
+    expect(await of('')).toBeUndefined()
+    const enabled = '  features: { imageCache: { localEnabled: true } }\n'
+    expect((await of(enabled))?.provisioning).toEqual({ wave: -1 })
+    const made = await of(enabled, 'kind: VolumeConfig\nname: IMAGECACHE\n')
+    expect(made?.provisioning).toMatchObject({
+      ...{ diskSelector: { match: 'system_disk' }, filesystemSpec: { type: 'ext4', label: 'IMAGECACHE' } },
+      partitionSpec: { minSize: 500 * mebibyte, maxSize: 1024 * mebibyte, grow: false },
+    })
+    const large = await of('', 'kind: VolumeConfig\nname: IMAGECACHE\nprovisioning: { minSize: 3GiB, diskSelector: { match: "true" } }\n')
+    expect(large?.provisioning).toMatchObject({ diskSelector: { match: 'true' }, partitionSpec: { maxSize: 3072 * mebibyte } })
+    expect(large?.locator).toEqual({ match: 'volume.partition_label == "IMAGECACHE"', diskMatch: 'true' })
+  })
+
   test('are encrypted as their documents specify, else as the older section does; before there is either, as META specifies', async () => {
     const older = '  systemDiskEncryption:\n    state: { provider: luks2, keys: [{ slot: 1, nodeID: {} }] }\n'
     const document =

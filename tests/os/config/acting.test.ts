@@ -199,7 +199,6 @@ const elsewhere: Readonly<Record<string, string>> = {
   'v1alpha1 machine.logging.destinations[].format': 'there is one only',
   'v1alpha1 machine.time.': 'time.SyncController, which sets the clock',
   'v1alpha1 machine.network.extraHostEntries[].': 'network.EtcFileController, which writes a file too',
-  'v1alpha1 machine.features.imageCache.localEnabled': 'image caches are found on disks (cri/image-caches.ts)',
   'v1alpha1 cluster.adminKubeconfig.certLifetime': 'read when a kubeconfig is requested (k8s/api/kubeconfig.ts)',
   'EtcdBackupConfig ': 'etcd.BackupController, which takes backups',
   'EtcdBackupStoreConfig ': 'read by the methods that receive backups (etcd/received/settings.ts)',

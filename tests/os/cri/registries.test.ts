@@ -18,7 +18,7 @@ async function node(yaml: string) {
   const runtime = new Runtime(store, { log: silent })
   const capabilities = { capabilities: () => ({ effective: [], permitted: [], inheritable: [] }) } as never
   runtime.register(
-    configImageCache({ files: { exists: () => false } }),
+    configImageCache({ mode: 'container', files: {} as never }),
     configRegistries,
     writeRegistries,
     writeConfig({ capabilities }),

@@ -10,7 +10,7 @@ import { VolumeConfig } from '../resources/volume-config.ts'
 import { VolumeMountRequest } from '../resources/volume-mount.ts'
 import { encryptionOf, systemVolumes } from '../volumes/declaration.ts'
 import { systemLabels } from '../volumes/folders.ts'
-import { dependentVolumes, ephemeralVolume, metaVolume, stateVolume } from '../volumes/system.ts'
+import { dependentVolumes, ephemeralVolume, imageCacheIds, imageCacheVolume, metaVolume, stateVolume } from '../volumes/system.ts'
 import { type MountOptions, userVolumes } from '../volumes/user.ts'
 
 const requester = 'block.VolumeConfigController'
@@ -52,6 +52,9 @@ export const configVolumes = (values: Pick<Meta, 'get'>): Controller =>
       volume.put('STATE', stateVolume(declaration, encryption('STATE')), { labels: systemLabels })
       const quota = read.machine.features?.diskQuotaSupport === true
       volume.put('EPHEMERAL', ephemeralVolume(declaration, quota, encryption('EPHEMERAL')), { labels: systemLabels })
+      // Declared together with EPHEMERAL, which would take its space otherwise.
+      if (declaration.has(imageCacheIds.disk) || read.machine.features?.imageCache?.localEnabled === true)
+        volume.put(imageCacheIds.disk, imageCacheVolume(declaration), { labels: systemLabels })
       for (const [id, spec] of dependentVolumes()) {
         volume.put(id, spec, { labels: systemLabels })
         requestMount(id, { readOnly: false, disableAccessTime: false, secure: false })

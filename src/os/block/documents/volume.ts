@@ -16,8 +16,8 @@ export const VolumeConfig = defineDocument({
   rules(volume, report) {
     if (!['STATE', 'EPHEMERAL', 'IMAGECACHE'].includes(volume.name ?? ''))
       report.error(['name'], 'the name has to be STATE, EPHEMERAL or IMAGECACHE')
-    if (volume.name === 'IMAGECACHE')
-      report.error(['name'], 'not supported by this release: images are cached on EPHEMERAL, leave the document out')
+    if (volume.name === 'IMAGECACHE' && volume.mount?.secure === false)
+      report.error(['mount', 'secure'], 'IMAGECACHE holds no programs and no devices, leave it out')
     if (volume.name === 'STATE') {
       if (volume.mount?.secure) report.error(['mount', 'secure'], 'STATE is mounted before its configuration is read, leave it out')
       if (volume.provisioning) report.error(['provisioning'], 'STATE has a fixed location')

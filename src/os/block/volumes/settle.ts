@@ -13,7 +13,7 @@ import type { VolumeStatus } from '../resources/volume-status.ts'
 import { prettySize } from '../sizes.ts'
 import { prepare, shownName } from './prepare.ts'
 import { growPartition, mendTable, NoRoom, provision } from './provision.ts'
-import { type Config, type Found, locate, pickDisks } from './view.ts'
+import { type Config, type Found, isMedium, locate, pickDisks } from './view.ts'
 
 type Status = SpecOf<typeof VolumeStatus>
 type Located = Found['volumes'][number]
@@ -77,7 +77,7 @@ export class Settling {
     const { found, inUse } = turn
     if (config.type !== 'partition' && config.type !== 'disk') return { ...waiting(config), phase: 'ready' }
     // Before installation, any disk may become the system disk.
-    if (config.type === 'disk' && !found.system) return waiting(config)
+    if (config.type === 'disk' && !isMedium(config) && !found.system) return waiting(config)
     const located = locate(config, found, this.#places.get(id))
     if (!located) return this.#missing(id, config, turn)
     this.#made.delete(id)
@@ -133,6 +133,7 @@ export class Settling {
   /** Handles a missing volume: provisions it if allowed, otherwise reports its absence. */
   async #missing(id: string, config: Config, { found, mayMake }: Turn): Promise<Status> {
     const { partitionSpec, diskSelector } = config.provisioning
+    if (isMedium(config)) return { ...waiting(config), phase: 'missing' }
     const place = this.#places.get(id)
     // A volume that is only located, not provisioned, is missing once wiped. A provisioned one is not created elsewhere while another volume is in its place.
     const wiped = config.type === 'partition' && !partitionSpec && found.volumes.some(({ spec }) => spec.dev_path === place)

@@ -2,7 +2,7 @@
 import type { SpecOf } from '../../../cosi/resource.ts'
 import type { VolumeConfig } from '../resources/volume-config.ts'
 import { gibibyte, mebibyte } from '../sizes.ts'
-import { partitionSpec, provisioningOf, type SystemVolumes } from './declaration.ts'
+import { encryptionOf, type Provisioning, partitionSpec, provisioningOf, type SystemVolumes } from './declaration.ts'
 import { folderMount, folders, overlays, run } from './folders.ts'
 
 type Config = SpecOf<typeof VolumeConfig>
@@ -52,6 +52,43 @@ export function ephemeralVolume(declared: SystemVolumes, projectQuotaSupport: bo
     // With a custom selector it may be on any disk, but never on a former system disk.
     locator: { match: match ? 'volume.partition_label == "EPHEMERAL"' : onSystemDisk('EPHEMERAL'), ...(match && { diskMatch: match }) },
     mount: { ...folderMount({ target: '/var', mode: 0o755 }), projectQuotaSupport },
+  }
+}
+
+/** The images that came with the machine, on the medium that it was installed from and on its own disk. */
+export const imageCacheIds = { medium: 'IMAGECACHE-ISO', disk: 'IMAGECACHE' } as const
+
+/** A medium with images. Its own label is that of `./mkimage.sh`; `TALOS_…` is that of the field's imager. */
+export const imageCacheMedium: Config = {
+  type: 'disk',
+  provisioning: {},
+  locator: {
+    match: '(volume.name == "iso9660" || volume.name == "vfat") && (volume.label == "ICHOR" || volume.label.startsWith("TALOS_"))',
+  },
+  mount: folderMount({ target: '/system/imagecache/iso', mode: 0o700 }),
+}
+
+/** IMAGECACHE: created only for a document; without one, that of a disk image is located. */
+export function imageCacheVolume(declared: SystemVolumes): Config {
+  const document = declared.get(imageCacheIds.disk)
+  const match = document?.provisioning?.diskSelector?.match
+  return {
+    type: 'partition',
+    provisioning: document ? imageCachePartition(document.provisioning ?? {}, match) : { wave: systemWave },
+    ...encryptionOf(document?.encryption),
+    locator: { match: match ? 'volume.partition_label == "IMAGECACHE"' : onSystemDisk('IMAGECACHE'), ...(match && { diskMatch: match }) },
+    mount: folderMount({ target: '/system/imagecache/disk', mode: 0o700 }),
+  }
+}
+
+function imageCachePartition(given: Provisioning, match: string | undefined): Config['provisioning'] {
+  const sizes = provisioningOf(given, { minSize: 500 * mebibyte, grow: false })
+  const maxSize = given.maxSize === undefined ? { maxSize: Math.max(gibibyte, sizes.minSize) } : {}
+  return {
+    wave: systemWave,
+    diskSelector: { match: match ?? 'system_disk' },
+    partitionSpec: partitionSpec('IMAGECACHE', { ...sizes, ...maxSize }),
+    filesystemSpec: { type: 'ext4', label: 'IMAGECACHE' },
   }
 }
 

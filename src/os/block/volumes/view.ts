@@ -44,9 +44,12 @@ export function pickDisks({ disks, system }: Found, match: string | undefined): 
     .sort((a, b) => (a.metadata.id < b.metadata.id ? -1 : 1))
 }
 
+/** True for a disk that is only found by what is on it and may be taken out at any time. */
+export const isMedium = ({ type, locator }: Config): boolean => type === 'disk' && locator.match !== undefined
+
 /** The existing volume. If several match, the one located before is taken, else the one on the first disk. */
 export function locate(config: Config, found: Found, before?: string): Found['volumes'][number] | undefined {
-  if (config.type === 'disk') return wholeDisk(config, found, before)
+  if (config.type === 'disk' && !isMedium(config)) return wholeDisk(config, found, before)
   const { match, diskMatch } = config.locator
   if (!match) return undefined
   const picks = volumeCondition(match)

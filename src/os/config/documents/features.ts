@@ -33,7 +33,10 @@ export const features = section({
     }),
     "The node's own caching resolver.",
   ),
-  imageCache: described(section({ localEnabled: described(flag, 'Whether they are used.') }), 'Images that came with the system.'),
+  imageCache: described(
+    section({ localEnabled: described(flag, 'Whether they are served, and copied from the medium to the volume IMAGECACHE.') }),
+    'Container images that came with the medium or the disk image.',
+  ),
   nodeAddressSortAlgorithm: described(text, 'How addresses of the node are put in order: v1 or v2.'),
 })
 

@@ -3,10 +3,9 @@ import type { ServiceDefinition } from '../../../supervise/definition.ts'
 import { httpProbe } from '../../../supervise/probe.ts'
 import { task } from '../../../supervise/runner/task.ts'
 import type { Machine } from '../../area.ts'
-import { MachineConfig } from '../../config/resources/machine-config.ts'
-import { imageCaches } from '../image-caches.ts'
 import { readImageTable } from '../image-table.ts'
 import { type HeldPort, holdPort, registryPort, serveRegistry } from '../registryd.ts'
+import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 
 /** Serves the container images that the root file system holds, so that nothing of the system is ever pulled. */
 export const registrydService = (
@@ -25,7 +24,7 @@ export const registrydService = (
         images,
         files,
         layout: layerSegments,
-        caches: () => imageCaches({ files }, store.get(MachineConfig, 'v1alpha1')),
+        caches: () => store.get(ImageCacheConfig, 'image-cache')?.spec.roots ?? [],
         sizeOf: (path) => files.lstatIfThere(path)?.size,
       })
       output.line(`serving ${images.images.length} images on 127.0.0.1:${held.port}`)

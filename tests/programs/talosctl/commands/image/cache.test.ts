@@ -58,6 +58,9 @@ const talosctl = async (args: string[], stdin = '') => {
   return { code: await run(['image', ...args], io), out: io.written.out, err: io.written.err }
 }
 
+/** The folder of a registry, whose port is written without a colon. */
+const folderOf = (host: string) => host.replace(/:(\d+)$/, '_$1_')
+
 describe('a cache of images', () => {
   test('as plain files holds what belongs to the platform, and its signature, and serves it as the registry did', async () => {
     const path = join(folder, 'flat')
@@ -67,7 +70,7 @@ describe('a cache of images', () => {
       `${host}/tools/app:v1\n`,
     )
     expect(made).toEqual({ code: 0, out: expect.stringMatching(/^127\.0\.0\.1:\d+\/tools\/app:v1: sha256:[0-9a-f]{64}\n$/), err: '' })
-    const at = join(path, 'manifests', host, 'tools/app')
+    const at = join(path, 'manifests', folderOf(host), 'tools/app')
     expect(readdirSync(join(at, 'reference')).sort()).toEqual([signature, 'v1'].sort())
     expect(readdirSync(join(at, 'digest'))).toHaveLength(3)
     expect(readdirSync(join(path, 'blob'))).toHaveLength(4)
@@ -111,7 +114,7 @@ describe('a cache of images', () => {
     const { layers } = JSON.parse(readFileSync(blob(digest), 'utf8'))
     expect(digestOf(readFileSync(blob(layers[0].digest)))).toBe(layers[0].digest)
     const listed = Bun.spawnSync(['tar', 'tf', blob(layers[0].digest)]).stdout.toString()
-    expect(listed).toContain(`manifests/${host}/tools/app/reference/v1\n`)
+    expect(listed).toContain(`manifests/${folderOf(host)}/tools/app/reference/v1\n`)
     expect(listed.match(/^blob\/sha256-/gm)).toHaveLength(4)
   })
 
