@@ -14,7 +14,7 @@ import { endpointTrouble } from './endpoint.ts'
 import { etcdTrouble } from './etcd-trouble.ts'
 import { Explainer, nameOf, type Scene } from './explainer.ts'
 import { type Evidence, type Finding, findings, settingsOf } from './findings.ts'
-import { fullDisks, silentTimeServers, type World } from './outside.ts'
+import { fullDisks, fullDisksWithUsers, silentTimeServers, type World } from './outside.ts'
 import { silentPath } from './path.ts'
 import { controlPlanePod, service } from './wellness.ts'
 
@@ -139,7 +139,7 @@ async function addOutside(
 ): Promise<void> {
   if (causes.size === 0 && !whole) return
   const behind = placing(causes)
-  for (const disk of fullDisks(world)) behind(disk, lacksSpace)
+  for (const disk of await fullDisksWithUsers(world)) behind(disk, lacksSpace)
   const concernsTime = (cause: Cause) => cause.contacts?.includes(contacts.timeServers) ?? false
   const troubled = [...causes.values()].some((cause) => cause.about.kind === 'controller' && concernsTime(cause))
   for (const server of await silentTimeServers(world, store, troubled, signal)) behind(server, concernsTime)

@@ -6,10 +6,11 @@ import { TimeServerStatus } from '../network/resources/time-server.ts'
 import { queryTimeServer } from '../time/public.ts'
 import { TimeStatus } from '../time/resources/time-status.ts'
 import type { Finding } from './findings.ts'
+import { spaceUsers } from './space-users.ts'
 
 /** The external state that is queried. */
 export interface World {
-  readonly files: Pick<Kernel['files'], 'statfs' | 'readTextIfThere'>
+  readonly files: Pick<Kernel['files'], 'statfs' | 'readTextIfThere' | 'walk' | 'list' | 'exists'>
   readonly time: Pick<Kernel['time'], 'clock'>
   readonly net: Pick<Kernel['net'], 'openNetwork'>
 }
@@ -21,7 +22,9 @@ const tight = 0.01
 const places = ['/var', '/system/state', '/run']
 
 /** File systems with no room left. */
-export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> }): Finding[] {
+export const fullDisks = (world: { files: Pick<Kernel['files'], 'statfs'> }): Finding[] => fullPlaces(world).map(({ finding }) => finding)
+
+function fullPlaces({ files }: { files: Pick<Kernel['files'], 'statfs'> }): { place: string; finding: Finding }[] {
   return places.flatMap((place) => {
     try {
       const { size, available, files: most, filesFree } = files.statfs(place)
@@ -29,18 +32,27 @@ export function fullDisks({ files }: { files: Pick<Kernel['files'], 'statfs'> })
       const names = most > 0 && filesFree / most < tight
       if (!bytes && !names) return []
       const left = bytes ? `${mebibytes(available)} of ${mebibytes(size)} MiB are left` : `${filesFree} of ${most} files can still be made`
-      return [
-        {
-          kind: 'outside' as const,
-          about: { kind: 'other' as const },
-          subject: `file system ${place}`,
-          sentence: `it is full: ${left}; make room in it`,
-        },
-      ]
+      const finding = {
+        kind: 'outside' as const,
+        about: { kind: 'other' as const },
+        subject: `file system ${place}`,
+        sentence: `it is full: ${left}; make room in it`,
+      }
+      return [{ place, finding }]
     } catch {
       return [] // this machine does not have the path
     }
   })
+}
+
+/** The same with who takes the space, where the machine keeps what others write. */
+export async function fullDisksWithUsers({ files }: Pick<World, 'files'>): Promise<Finding[]> {
+  return Promise.all(
+    fullPlaces({ files }).map(async ({ place, finding }) => {
+      const users = place === '/var' ? await spaceUsers(files) : undefined
+      return users === undefined ? finding : { ...finding, sentence: `${finding.sentence}; ${users}` }
+    }),
+  )
 }
 
 /** Another machine that does not answer. */

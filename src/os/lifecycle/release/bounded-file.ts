@@ -11,6 +11,14 @@ export type Writing = { readonly files: Pick<Kernel['files'], 'openWrite' | 'exi
 const largest = 2 ** 30
 const shareOfMemory = 1 / 4
 
+/** Bytes that a release takes at most while it is checked and written: its archive, or its image with an unpacked layer. */
+const roomOfRelease = 512 * 2 ** 20
+
+/** Whether EPHEMERAL has room for a release. Pods may have filled it, which must not keep the machine from being upgraded. */
+export function hasRoom({ files }: { readonly files: Pick<Kernel['files'], 'statfs'> }): boolean {
+  return files.statfs('/var').available >= roomOfRelease
+}
+
 /** The largest file that may be written, in bytes. */
 export function roomFor({ files }: { readonly files: Pick<Kernel['files'], 'readText'> }, onDisk: boolean): number {
   if (onDisk) return largest

@@ -5,6 +5,7 @@ import { messageOf } from '../../../wire/error-message.ts'
 import type { Machine } from '../../area.ts'
 import { credentialsOf, criDaemon, fullReference, hostsFolder, systemDaemon } from '../../cri/public.ts'
 import { RegistryConfig } from '../../cri/resources/registry-config.ts'
+import { hasRoom } from './bounded-file.ts'
 import { archiveFiles, folderFiles, imageFiles } from './installer-image.ts'
 import { openRelease, type Release, ReleaseError, type ReleaseFiles, ReleaseUnavailable } from './release.ts'
 import { forgetUnpacked } from './unpacked-layer.ts'
@@ -71,7 +72,7 @@ async function pulled(
   } catch (error) {
     throw new ReleaseError(messageOf(error))
   }
-  const onDisk = !inMemory && supervisor.get('cri')?.state === 'Running'
+  const onDisk = !inMemory && supervisor.get('cri')?.state === 'Running' && hasRoom(kernel)
   const [daemon, root] = onDisk ? [criDaemon, '/var/lib/containerd'] : [systemDaemon, '/system/var/lib/containerd']
   const channel = daemon.in('system')
   const credentials = credentialsOf(store.get(RegistryConfig, 'registries')?.spec.auths)

@@ -3,7 +3,7 @@
 import { pause } from '../../../timing/pause.ts'
 import { within } from '../../../timing/within.ts'
 import type { Kernel } from '../../kernel.ts'
-import { roomFor, writeBounded } from './bounded-file.ts'
+import { hasRoom, roomFor, writeBounded } from './bounded-file.ts'
 import { ReleaseError } from './release.ts'
 
 type UploadKernel = {
@@ -15,7 +15,7 @@ type UploadKernel = {
 
 const scheme = 'upload:'
 const digest = /^[0-9a-f]{64}$/
-/** On the disk if there is one, else in memory. */
+/** On the disk if there is one with room for it, else in memory. */
 const folders = { disk: '/var/system/uploads', memory: '/run/ichor/uploads' } as const
 /** Milliseconds: idle timeout of the sender, and limit for the whole upload, since uploads are exclusive. */
 const idle = 60_000
@@ -108,9 +108,11 @@ async function take(
 
 /** Writes an archive under its SHA-256. */
 async function store({ files }: UploadKernel, chunks: AsyncIterable<Uint8Array>, onDisk: boolean, promised: string): Promise<string> {
-  const folder = onDisk ? folders.disk : folders.memory
+  for (const each of Object.values(folders).filter((path) => files.exists(path)))
+    for (const name of files.list(each)) files.removeFile(`${each}/${name}`)
+  const disk = onDisk && hasRoom({ files })
+  const folder = disk ? folders.disk : folders.memory
   files.mkdirAll(folder, { mode: 0o700 })
-  for (const name of files.list(folder)) files.removeFile(`${folder}/${name}`)
   const draft = `${folder}/.${Bun.randomUUIDv7()}`
   const hash = new Bun.CryptoHasher('sha256')
   const hashed = async function* () {
@@ -119,7 +121,7 @@ async function store({ files }: UploadKernel, chunks: AsyncIterable<Uint8Array>,
       yield chunk
     }
   }
-  await writeBounded({ files }, draft, hashed(), { room: roomFor({ files }, onDisk), what: 'the archive' })
+  await writeBounded({ files }, draft, hashed(), { room: roomFor({ files }, disk), what: 'the archive' })
   const sum = hash.digest('hex')
   if (promised !== '' && sum !== promised) {
     files.removeFile(draft)

@@ -9,12 +9,14 @@ const memory = { onDisk: false }
 /** Files that are kept in a map, by their paths. */
 function kernels() {
   const kept = new Map<string, string>()
+  const free = { bytes: 2 ** 30 }
   const files = {
     mkdirAll: () => {},
     list: (path: string) => [...kept.keys()].filter((each) => each.startsWith(`${path}/`)).map((each) => each.slice(path.length + 1)),
     removeFile: (path: string) => void kept.delete(path),
     readText: () => 'MemTotal: 4096 kB\n',
-    exists: (path: string) => kept.has(path),
+    exists: (path: string) => [...kept.keys()].some((each) => each === path || each.startsWith(`${path}/`)),
+    statfs: () => ({ available: free.bytes }),
     lstatIfThere: (path: string) => (kept.has(path) ? { size: kept.get(path)!.length } : undefined),
     move: (from: string, to: string) => {
       kept.set(to, kept.get(from)!)
@@ -31,7 +33,7 @@ function kernels() {
     },
   }
   const parts = { files } as unknown as ConstructorParameters<typeof Uploads>[0]
-  return { kept, parts, uploads: new Uploads(parts) }
+  return { kept, free, parts, uploads: new Uploads(parts) }
 }
 
 /** An archive in chunks, and the number of chunks read. */
@@ -55,6 +57,16 @@ test('an archive is stored by its hash and replaces the previous one', async () 
     expect([...kept]).toEqual([[`${folder}/${sha256(text)}.tar`, text]])
     expect(findUpload(parts, name)).toEqual({ path: `${folder}/${sha256(text)}.tar`, size: text.length })
   }
+})
+
+test('with a disk that pods have filled an archive goes to memory, and the previous one leaves the disk', async () => {
+  const { kept, free, parts, uploads } = kernels()
+  await uploads.take(sending('one release').pieces, { onDisk: true })
+  expect([...kept.keys()]).toEqual([`/var/system/uploads/${sha256('one release')}.tar`])
+  free.bytes = 2 ** 20
+  const name = await uploads.take(sending('another').pieces, { onDisk: true })
+  expect([...kept.keys()]).toEqual([`${folder}/${sha256('another')}.tar`])
+  expect(findUpload(parts, name).size).toBe(7)
 })
 
 test('an existing archive is not received again', async () => {
