@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import type { mount as kernelMount } from '../../../src/linux/fs/mount.ts'
 import { mountVolumes } from '../../../src/os/block/controllers/mount.ts'
 import { mergeMountRequests } from '../../../src/os/block/controllers/mount-request.ts'
 import { publishMounts } from '../../../src/os/block/controllers/mount-status.ts'
@@ -32,8 +33,8 @@ function machine() {
     },
     mount: {
       mountAt: () => undefined,
-      mount: ({ source, target, type, flags = [] }: { source: string; target: string; type?: string; flags?: readonly string[] }) =>
-        void recorded.push(`mount ${source} ${target} ${type} ${flags.join()}`),
+      mount: ({ source, target, type, flags = [], data = '' }: Parameters<typeof kernelMount>[0]) =>
+        void recorded.push(`mount ${source} ${target} ${type} ${[...flags, ...(data.includes('nouuid') ? [data] : [])].join()}`),
       remount: (target: string, flags: readonly string[]) => void recorded.push(`remount ${target} ${flags.join()}`),
       umountTree: (target: string) => {
         if (target === busy) throw new Error(`umount "${target}": EBUSY`)
@@ -170,6 +171,41 @@ describe('volumes', () => {
     await settled()
     expect(recorded).toEqual(['umount /etc/cni', 'swapoff /dev/vdb1'])
     expect(store.get(VolumeLifecycle, 'lifecycle')?.metadata.finalizers).toEqual(['block.MountController'])
+    runtime.stop()
+  })
+
+  test('whose disk was removed stay, so that nothing is written below, and are mounted again when it is back', async () => {
+    const { store, runtime, recorded, ask, settled } = machine()
+    const mountSpec = folderMount({ target: '/var/mnt/data' })
+    const data = { type: 'partition' as const, filesystem: 'xfs' as const, mountSpec }
+    const put = (phase: 'ready' | 'failed', mountLocation?: string) =>
+      store.put(VolumeStatus, 'u-data', { ...data, phase, ...(mountLocation && { mountLocation }) })
+    put('ready', '/dev/sdb1')
+    runtime.start()
+    ask('u', 'u-data')
+    await settled()
+    recorded.length = 0
+    put('failed')
+    await settled()
+    expect(recorded).toEqual([])
+    expect(answered(store)).toEqual(['u /var/mnt/data'])
+    put('ready', '/dev/sdc1')
+    await settled()
+    expect(recorded).toEqual(['umount /var/mnt/data', 'mkdir /var/mnt/data', 'mount /dev/sdc1 /var/mnt/data xfs nouuid'])
+    expect(store.get(MountStatus, 'u-data')?.spec.source).toBe('/dev/sdc1')
+    runtime.stop()
+  })
+
+  test('that others lie on are not taken away when their disk is back', async () => {
+    const { store, runtime, recorded, ask, settled } = machine()
+    runtime.start()
+    ask('c', 'EPHEMERAL')
+    ask('a', '/var/lib')
+    await settled()
+    recorded.length = 0
+    store.put(VolumeStatus, 'EPHEMERAL', { ...store.get(VolumeStatus, 'EPHEMERAL')!.spec, mountLocation: '/dev/vdc4' })
+    await settled()
+    expect(recorded).toEqual([])
     runtime.stop()
   })
 

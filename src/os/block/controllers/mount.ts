@@ -9,7 +9,7 @@ import { MountRequest } from '../resources/mount-request.ts'
 import { MountStatus } from '../resources/mount-status.ts'
 import { VolumeLifecycle } from '../resources/volume-lifecycle.ts'
 import { VolumeStatus } from '../resources/volume-status.ts'
-import { flagsOf, type Mounted, mountVolume } from '../volumes/mounts.ts'
+import { flagsOf, isReplaced, type Mounted, type MountPlace, mountVolume } from '../volumes/mounts.ts'
 import { isDamaged, repairXfs } from '../volumes/repair.ts'
 
 type Request = SpecOf<typeof MountRequest>
@@ -28,9 +28,11 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
   const reported = new Map<string, string>()
   /** Volumes with an attempted repair, so that an unsuccessful one is not repeated every few seconds. */
   const repaired = new Set<string>()
-  const mount = async (id: string, volume: Volume, request: Request, parent: string, log: Logger): Promise<Mounted> => {
+  /** Volumes whose disk came back. */
+  const returned = new Set<string>()
+  const mount = async (id: string, volume: Volume, request: Request, place: MountPlace, log: Logger): Promise<Mounted> => {
     try {
-      return await mountVolume(kernel, volume, request, parent)
+      return await mountVolume(kernel, volume, request, place)
     } catch (error) {
       if (volume.filesystem !== 'xfs' || request.readOnly || repaired.has(id) || !isDamaged(error)) throw error
       repaired.add(id)
@@ -38,7 +40,7 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
       log.warn('file system damaged, repairing', { volume: id, device, error: messageOf(error) })
       await repairXfs(machine, id, device, log)
     }
-    const made = await mountVolume(kernel, volume, request, parent)
+    const made = await mountVolume(kernel, volume, request, place)
     repaired.delete(id)
     return made
   }
@@ -51,10 +53,11 @@ export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Ke
       undo(mounted, (id) => requests.has(id) && volume.get(id) !== undefined, requests, log)
       for (const [id, spec] of ordered(requests)) {
         const wanted = volume.get(id)?.spec
+        if (wanted && leave(kernel, mounted, id, wanted, requests, log)) returned.add(id)
         const parent = mounted.get(spec.parentID)
         if (!mounted.has(id) && wanted?.phase === 'ready' && (!spec.parentID || parent)) {
           try {
-            const made = await mount(id, wanted, spec, parent?.target ?? '', log)
+            const made = await mount(id, wanted, spec, { parent: parent?.target ?? '', returned: returned.has(id) }, log)
             mounted.set(id, made)
             // Directories are numerous and not worth an info message.
             log[made.filesystem === 'none' ? 'debug' : 'info']('volume mounted', { volume: id, target: made.target })
@@ -95,6 +98,26 @@ function undo(mounted: Map<string, Mounted>, stays: (id: string) => boolean, req
     mounted.delete(id)
     log[filesystem === 'none' ? 'debug' : 'info']('volume unmounted', { volume: id })
   }
+}
+
+/**
+ * Takes the mount of a removed disk away when the disk is back, so that it can be mounted again. Users that are in the old mount
+ * keep its errors until they restart. Volumes that others lie on stay: only a restart of the machine brings those back.
+ */
+function leave(
+  { mount }: Pick<Kernel, 'mount'>,
+  mounted: Map<string, Mounted>,
+  id: string,
+  wanted: Volume,
+  requests: ReadonlyMap<string, Request>,
+  log: Logger,
+): boolean {
+  const there = mounted.get(id)
+  if (!there || !isReplaced(there, wanted) || [...requests.values()].some(({ parentID }) => parentID === id)) return false
+  mount.umountTree(there.target, { detach: true })
+  mounted.delete(id)
+  log.warn('disk of a volume is back, mounting it again', { volume: id, before: there.source, device: wanted.mountLocation })
+  return true
 }
 
 /** Remounts a volume when the flags of its request changed. */

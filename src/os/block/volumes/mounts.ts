@@ -29,8 +29,22 @@ export function flagsOf({ readOnly, secure, disableAccessTime }: Request): Mount
   return flags.flatMap(([set, names]) => (set ? names : []))
 }
 
-/** Mounts a volume. `parent` is the mount point of its parent volume. */
-export async function mountVolume(kernel: MountKernel, volume: Volume, request: Request, parent: string): Promise<Mounted> {
+/** A mount whose disk was removed and came back as another device: the old one answers with errors only. */
+export function isReplaced({ source, filesystem }: Mounted, { phase, mountLocation }: Volume): boolean {
+  return phase === 'ready' && mountLocation !== undefined && mountLocation !== source && filesystem !== 'swapi'
+}
+
+/** Where a volume is mounted. */
+export interface MountPlace {
+  /** The mount point of its parent volume. */
+  readonly parent: string
+  /** Its disk came back while users still hold the old mount: XFS then knows its UUID already. */
+  readonly returned?: boolean
+}
+
+/** Mounts a volume. */
+export async function mountVolume(kernel: MountKernel, volume: Volume, request: Request, place: MountPlace): Promise<Mounted> {
+  const { parent, returned = false } = place
   const path = volume.mountSpec?.targetPath ?? ''
   const target = path.startsWith('/') || path === '' ? path : `${parent}/${path}`
   switch (volume.type) {
@@ -44,7 +58,7 @@ export async function mountVolume(kernel: MountKernel, volume: Volume, request: 
       return plain(kernel, volume, request, { source: volume.mountSpec?.parameters?.[0]?.string ?? '', target, type: 'virtiofs' })
     default:
       if (volume.filesystem === 'swapi') return swap(kernel, volume)
-      return device(kernel, volume, request, target)
+      return device(kernel, volume, request, target, returned)
   }
 }
 
@@ -79,11 +93,11 @@ function overlay(kernel: MountKernel, target: string, parent: string): Mounted {
   return { source: 'overlay', target, filesystem: 'overlay', flags: [], undo: () => kernel.mount.umountTree(target, { detach: false }) }
 }
 
-async function device(kernel: MountKernel, volume: Volume, request: Request, target: string): Promise<Mounted> {
+async function device(kernel: MountKernel, volume: Volume, request: Request, target: string, returned: boolean): Promise<Mounted> {
   const source = volume.mountLocation ?? ''
   const type = volume.filesystem ?? ''
   if (type === '' || type === 'none') throw new Error(`mount "${source}" on "${target}": it has no mountable file system`)
-  const mounted = plain(kernel, volume, request, { source, target, type })
+  const mounted = plain(kernel, volume, request, { source, target, type, options: returned && type === 'xfs' ? ['nouuid'] : [] })
   if (type !== 'xfs' || request.readOnly) return mounted
   try {
     kernel.block.growXfs(target, (await probeDevice(kernel.block, source)).size)
@@ -98,13 +112,13 @@ function plain(
   { files, mount }: MountKernel,
   { mountSpec }: Volume,
   request: Request,
-  { source, target, type }: { source: string; target: string; type: string },
+  { source, target, type, options = [] }: { source: string; target: string; type: string; options?: readonly string[] },
 ): Mounted {
   const flags = flagsOf(request)
   files.mkdirAll(target)
   // An earlier attempt may have failed after mount(2) without unmounting: a second mount would hide the first.
   if (mount.mountAt(target)?.source === source) mount.remount(target, flags)
-  else mount.mount({ source, target, type, flags, data: mountSpec?.projectQuotaSupport ? 'prjquota' : '' })
+  else mount.mount({ source, target, type, flags, data: [...(mountSpec?.projectQuotaSupport ? ['prjquota'] : []), ...options].join() })
   const undo = () => mount.umountTree(target, { detach: false })
   const { fileMode, uid, gid } = mountSpec ?? {}
   try {
