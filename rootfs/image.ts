@@ -25,6 +25,7 @@ import { checkGiven } from './image/given.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey } from './image/key.ts'
 import { help, type ImageOptions, type Product as ImageProduct, imageOptions } from './image/options.ts'
+import { type Board, boardOf } from './image/overlay/overlay.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
 import { makeRelease, type Release, sizeOf, version } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
@@ -114,7 +115,8 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const { arch, suffix } = target
   // A disk has the values of META where a machine keeps them.
   const values = options.meta.length > 0 && ['iso', 'pxe', 'uki'].some((each) => only.has(each as ImageProduct))
-  const extra = [...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
+  const board = options.overlay && (await boardOf(options.overlay, target))
+  const extra = [...(board?.kernelArguments ?? []), ...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
   const line = commandLine(extra, options.platform, target)
   const starters = await takeStarters({ target, relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0(target)
@@ -127,7 +129,7 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const keys = { how: options.enroll, files: secureBoot && options.enroll !== 'off' ? await enrollment(secureBoot, work) : [] }
   if (only.has('iso')) await product(`ichor-${arch}.iso`, (path) => writeIso(path, release, keys))
   if (only.has('disk')) {
-    await writeDisks(options, release, { work, product })
+    await writeDisks(options, release, { work, product, board })
   }
   if (only.has('pxe')) {
     await product(`ichor-vmlinuz${suffix}`, of('vmlinuz'))
@@ -150,13 +152,13 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
 async function writeDisks(
   { output, target, diskFormats, diskFirmware, meta }: ImageOptions,
   release: Release,
-  { work, product }: Omit<Making, 'key'>,
+  { work, product, board }: Omit<Making, 'key'> & { board: Board | undefined },
 ) {
   const name = `ichor-${target.arch}`
   const kept = diskFormats.has('raw')
   const raw = join(kept ? output : work, `${name}.raw`)
-  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta }))
-  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta }))
+  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta, board }))
+  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta, board }))
   const { rootHash } = release.verity
   if (diskFormats.has('qcow2')) await product(`${name}.qcow2`, (path) => writeQcow2(path, raw, virtualDisk))
   if (diskFormats.has('vhd')) await product(`${name}.vhd`, (path) => writeVhd(path, raw, rootHash))

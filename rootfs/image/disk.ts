@@ -1,6 +1,6 @@
 /** A disk as the installation makes it, with the release in slot A, marked good: for machines that are given a disk image. */
 import { open } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseManifest } from '../../src/oci/image-manifest.ts'
 import { planDisk } from '../../src/os/block/layout.ts'
 import { writeMetaPartition } from '../../src/os/block/meta/partition.ts'
@@ -17,6 +17,7 @@ import { writeTable } from '../../src/wire/gpt/table.ts'
 import { hashOf } from '../build/cache.ts'
 import { diskOn } from './disk-file.ts'
 import type { MetaValue } from './options.ts'
+import type { Board } from './overlay/overlay.ts'
 import type { Release } from './release.ts'
 import { fileOf, sizeOf } from './release.ts'
 import { uuidOf } from './uuid.ts'
@@ -28,7 +29,7 @@ const mebibyte = 1 << 20
 export async function writeDisk(
   path: string,
   release: Release,
-  { firmware, meta = [] }: { firmware: Firmware; meta?: readonly MetaValue[] },
+  { firmware, meta = [], board }: { firmware: Firmware; meta?: readonly MetaValue[]; board?: Board | undefined },
 ): Promise<void> {
   const plan = installPartitions(firmware)
   const size = plan.reduce((sum, each) => sum + (each.size ?? 0), 2 * mebibyte)
@@ -59,6 +60,10 @@ export async function writeDisk(
       await loader.write('a', await slotRelease(signed))
       await loader.keep('a')
       await loader.arm?.(signed.open, signed.size)
+      for (const [name, content] of board?.files ?? []) {
+        if (name.includes('/')) await volume.mkdirAll(dirname(name))
+        await volume.create(name, content)
+      }
     }
     const home = partitions.find(({ label }) => label === 'BIOS')
     if (home && release.grub)

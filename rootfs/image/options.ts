@@ -9,6 +9,7 @@ import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
 import { type Target, targetOf } from '../build/target.ts'
+import { type OverlayRequest, overlayRequest } from './overlay/overlay.ts'
 import { profileArguments } from './profile.ts'
 
 /** The help, with every flag. */
@@ -43,6 +44,9 @@ usage: ./mkimage.sh [flags]
   --system-extension-image IMAGE
                              an extension that becomes part of the system: an OCI archive, a folder in the
                              OCI layout or a reference; may be repeated
+  --overlay-name rpi_generic a disk for boards with arm64: Raspberry Pi 4, 400 and Compute Module 4; goes with --only disk
+  --overlay-image IMAGE      what the firmware of such boards consists of: an image as above, or a folder laid out as its root
+  --overlay-option KEY=VALUE an option of the overlay, configTxt or configTxtAppend; "=@FILE" takes a file; may be repeated
   --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
@@ -78,6 +82,7 @@ export interface ImageOptions {
   meta: readonly MetaValue[]
   embedConfig?: string | undefined
   extensions: string[]
+  overlay?: OverlayRequest | undefined
   firmware?: string | undefined
   key?: string | undefined
   secureBoot?: { key: string; certificate: string } | undefined
@@ -110,6 +115,9 @@ const flags = {
   meta: { type: 'string', multiple: true, default: [] as string[] },
   'embed-config': { type: 'string' },
   'system-extension-image': { type: 'string', multiple: true, default: [] as string[] },
+  'overlay-name': { type: 'string' },
+  'overlay-image': { type: 'string' },
+  'overlay-option': { type: 'string', multiple: true, default: [] as string[] },
   firmware: { type: 'string' },
   key: { type: 'string' },
   'secure-boot-key': { type: 'string' },
@@ -208,6 +216,9 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   if (!key !== !certificate) throw new UsageError('--secure-boot-key and --secure-boot-cert go together')
   const formats = values['disk-formats'].split(',').map((name) => oneOf(diskFormats, '--disk-formats', name))
   if (formats.includes('ova') && arch !== 'amd64') throw new UsageError(`--disk-formats ova: the OVA is described for amd64 only`)
+  const overlay = overlayRequest(values['overlay-name'], values['overlay-image'], values['overlay-option'], target)
+  if (overlay && values.only !== 'disk') throw new UsageError('--overlay-name: boards start from disks: add --only disk')
+  if (overlay && key) throw new UsageError('--overlay-name: the firmware of these boards verifies nothing: leave --secure-boot-key out')
   return {
     target,
     output: resolve(values.output),
@@ -217,6 +228,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     meta: values.meta.map(metaValue),
     embedConfig: path('embed-config'),
     extensions: values['system-extension-image'].map((image) => (existsSync(image) ? resolve(image) : image)),
+    overlay: overlay && { ...overlay, image: existsSync(overlay.image) ? resolve(overlay.image) : overlay.image },
     firmware: path('firmware'),
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,
