@@ -27,6 +27,7 @@ import { fileSystemPackage } from './image/image-cache-disk.ts'
 import { takeStarters } from './image/kernel.ts'
 import { imageKey } from './image/key.ts'
 import { help, type ImageOptions, type Product as ImageProduct, imageOptions } from './image/options.ts'
+import { type Board, boardOf } from './image/overlay/overlay.ts'
 import { writeInstaller, writeIso, writeNetworkInitramfs } from './image/products.ts'
 import { makeRelease, type Release, sizeOf, version } from './image/release.ts'
 import { checkReproducible } from './image/reproducible.ts'
@@ -117,7 +118,8 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const { arch, suffix } = target
   // A disk has the values of META where a machine keeps them.
   const values = options.meta.length > 0 && ['iso', 'pxe', 'uki'].some((each) => only.has(each as ImageProduct))
-  const extra = [...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
+  const board = options.overlay && (await boardOf(options.overlay, target))
+  const extra = [...(board?.kernelArguments ?? []), ...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
   const line = commandLine(extra, options.platform, target)
   const starters = await takeStarters({ target, relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0(target)
@@ -131,7 +133,7 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const cache = options.imageCache ? await imageCacheFiles(options.imageCache, join(work, 'image-cache'), arch) : []
   if (only.has('iso')) await product(`ichor-${arch}.iso`, (path) => writeIso(path, release, keys, cache))
   if (only.has('disk')) {
-    await writeDisks(options, release, { work, product, cache })
+    await writeDisks(options, release, { work, product, cache, board })
   }
   if (only.has('pxe')) {
     await product(`ichor-vmlinuz${suffix}`, of('vmlinuz'))
@@ -154,13 +156,14 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
 async function writeDisks(
   { output, target, diskFormats, diskFirmware, meta }: ImageOptions,
   release: Release,
-  { work, product, cache }: Omit<Making, 'key'> & { cache: readonly CacheFile[] },
+  { work, product, cache, board }: Omit<Making, 'key'> & { cache: readonly CacheFile[]; board: Board | undefined },
 ) {
   const name = `ichor-${target.arch}`
   const kept = diskFormats.has('raw')
   const raw = join(kept ? output : work, `${name}.raw`)
-  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, { firmware: diskFirmware, meta, cache }))
-  else await during('making the disk', () => writeDisk(raw, release, { firmware: diskFirmware, meta, cache }))
+  const parts = { firmware: diskFirmware, meta, cache, board }
+  if (kept) await product(`${name}.raw`, (path) => writeDisk(path, release, parts))
+  else await during('making the disk', () => writeDisk(raw, release, parts))
   const { rootHash } = release.verity
   if (diskFormats.has('qcow2')) await product(`${name}.qcow2`, (path) => writeQcow2(path, raw, virtualDisk))
   if (diskFormats.has('vhd')) await product(`${name}.vhd`, (path) => writeVhd(path, raw, rootHash))

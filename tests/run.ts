@@ -167,6 +167,13 @@ else if (
   (await check('image', [process.execPath, 'rootfs/image.ts', '--fast', '--only', 'iso,pxe']))
 )
   for (const file of machines) await suite(file, [file, '--timeout', '900000'])
+
+// The kernel of this machine runs the binary for arm64; only the processor is emulated.
+const binaries = stories('vm/arm64').filter((file) => file.endsWith('/arm64-binary.story.ts'))
+if (process.platform !== 'linux') skip(binaries, 'needs Linux')
+else if (!Bun.which('qemu-aarch64') && !asRoot) skip(binaries, 'needs qemu-user: install it, or run the test command with sudo')
+else if (await check('emulator of arm64', [process.execPath, 'tests/vm/arm64/prepare.ts']))
+  for (const file of binaries) await suite(file, [file, '--timeout', '900000'])
 finish()
 
 function finish(): never {

@@ -1,7 +1,7 @@
 /** A disk as the installation makes it, with the release in slot A, marked good: for machines that are given a disk image. */
 import { createReadStream, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseManifest } from '../../src/oci/image-manifest.ts'
 import { type PlannedPartition, planDisk } from '../../src/os/block/layout.ts'
 import { writeMetaPartition } from '../../src/os/block/meta/partition.ts'
@@ -20,6 +20,7 @@ import { diskOn } from './disk-file.ts'
 import type { CacheFile } from './image-cache.ts'
 import { imageCacheSize, writeImageCache } from './image-cache-disk.ts'
 import type { MetaValue } from './options.ts'
+import type { Board } from './overlay/overlay.ts'
 import type { Release } from './release.ts'
 import { fileOf, sizeOf } from './release.ts'
 import { uuidOf } from './uuid.ts'
@@ -27,12 +28,16 @@ import { uuidOf } from './uuid.ts'
 const sectorSize = 512
 const mebibyte = 1 << 20
 
+/** What a disk holds besides the release. */
+export interface DiskParts {
+  readonly firmware: Firmware
+  readonly meta?: readonly MetaValue[]
+  readonly cache?: readonly CacheFile[]
+  readonly board?: Board | undefined
+}
+
 /** Writes the disk to a file; stretches of zeros take no room. Equal releases give equal bytes. */
-export async function writeDisk(
-  path: string,
-  release: Release,
-  { firmware, meta = [], cache = [] }: { firmware: Firmware; meta?: readonly MetaValue[]; cache?: readonly CacheFile[] },
-): Promise<void> {
+export async function writeDisk(path: string, release: Release, { firmware, meta = [], cache = [], board }: DiskParts): Promise<void> {
   const images: PlannedPartition[] = cache.length > 0 ? [{ label: 'IMAGECACHE', type: 'linux', size: imageCacheSize(cache) }] : []
   const plan = [...installPartitions(firmware), ...images]
   const size = plan.reduce((sum, each) => sum + (each.size ?? 0), 2 * mebibyte)
@@ -64,6 +69,10 @@ export async function writeDisk(
       await loader.write('a', await slotRelease(signed))
       await loader.keep('a')
       await loader.arm?.(signed.open, signed.size)
+      for (const [name, content] of board?.files ?? []) {
+        if (name.includes('/')) await volume.mkdirAll(dirname(name))
+        await volume.create(name, content)
+      }
     }
     const home = partitions.find(({ label }) => label === 'BIOS')
     if (home && release.grub)

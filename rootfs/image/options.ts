@@ -9,6 +9,7 @@ import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
 import { type Target, targetOf } from '../build/target.ts'
+import { type OverlayRequest, overlayRequest } from './overlay/overlay.ts'
 import { profileArguments } from './profile.ts'
 
 /** The help, with every flag. */
@@ -45,6 +46,9 @@ usage: ./mkimage.sh [flags]
                              OCI layout or a reference; may be repeated
   --image-cache IMAGES       container images that ISO and disk carry: a folder or an image as "talosctl image cache-create" makes
                              them, or a reference of such an image
+  --overlay-name rpi_generic a disk for boards with arm64: Raspberry Pi 4, 400 and Compute Module 4; goes with --only disk
+  --overlay-image IMAGE      what the firmware of such boards consists of: an image as above, or a folder laid out as its root
+  --overlay-option KEY=VALUE an option of the overlay, configTxt or configTxtAppend; "=@FILE" takes a file; may be repeated
   --firmware FOLDER          files for drivers that ask for firmware, as below /lib/firmware
   --key FILE                 Ed25519 key in PEM that signs (made on first use in ~/.config/ichor/image-key.pem)
   --secure-boot-key FILE     RSA key in PEM that signs boot loader and kernel image for Secure Boot
@@ -81,6 +85,7 @@ export interface ImageOptions {
   embedConfig?: string | undefined
   extensions: string[]
   imageCache?: string | undefined
+  overlay?: OverlayRequest | undefined
   firmware?: string | undefined
   key?: string | undefined
   secureBoot?: { key: string; certificate: string } | undefined
@@ -114,6 +119,9 @@ const flags = {
   'embed-config': { type: 'string' },
   'system-extension-image': { type: 'string', multiple: true, default: [] as string[] },
   'image-cache': { type: 'string' },
+  'overlay-name': { type: 'string' },
+  'overlay-image': { type: 'string' },
+  'overlay-option': { type: 'string', multiple: true, default: [] as string[] },
   firmware: { type: 'string' },
   key: { type: 'string' },
   'secure-boot-key': { type: 'string' },
@@ -216,6 +224,9 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
   const imageCache = values['image-cache']
   if (imageCache !== undefined && !only.has('iso') && !only.has('disk'))
     throw new UsageError('--image-cache: only ISO and disk carry images, name one of them with --only')
+  const overlay = overlayRequest(values['overlay-name'], values['overlay-image'], values['overlay-option'], target)
+  if (overlay && values.only !== 'disk') throw new UsageError('--overlay-name: boards start from disks: add --only disk')
+  if (overlay && key) throw new UsageError('--overlay-name: the firmware of these boards verifies nothing: leave --secure-boot-key out')
   return {
     target,
     output: resolve(values.output),
@@ -226,6 +237,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     embedConfig: path('embed-config'),
     extensions: values['system-extension-image'].map(located),
     imageCache: imageCache && located(imageCache),
+    overlay: overlay && { ...overlay, image: located(overlay.image) },
     firmware: path('firmware'),
     key: path('key'),
     secureBoot: key && certificate ? { key, certificate } : undefined,

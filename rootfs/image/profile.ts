@@ -74,6 +74,7 @@ export function profileArguments(bytes: Uint8Array): ProfileArguments {
       imageOf(each, `input.systemExtensions[${at}]`),
     ]),
     ...(profile.input?.imageCache ? ['--image-cache', imageOf(profile.input.imageCache, 'input.imageCache')] : []),
+    ...overlayArguments(profile),
     ...(secureBoot ? keyArguments(profile) : []),
     ...(kind === 'image' ? diskArguments(profile.output ?? {}, base.format) : []),
     ...(kind === 'iso' ? isoArguments(profile.output ?? {}) : []),
@@ -129,7 +130,7 @@ function refuseUnknown({ name, version, customization = {}, input = {}, overlay,
   const own = release.tag
   if (name) throw refused('name', 'files have the names of ./mkimage.sh --help')
   if (version && version !== own) throw refused('version', `these sources make ${own}`)
-  if (overlay) throw refused('overlay', 'images for boards are not made')
+  if (overlay?.name && kind !== 'image') throw refused('overlay', `not part of ${kind}: boards start from disks`)
   for (const key of ['kernel', 'initramfs', 'sdStub', 'sdBoot'] as const)
     if (input[key]) throw refused(`input.${key}`, 'it is built or taken from the packages of rootfs/image.lock')
   for (const key of ['baseInstaller', 'overlayInstaller'] as const)
@@ -153,6 +154,22 @@ function imageOf({ imageRef, forceInsecure, tarballPath, ociPath }: v.InferOutpu
   if (forceInsecure) throw refused(`${key}.forceInsecure`, 'registries are reached by HTTPS: use an archive')
   if (!one || given.length > 1) throw refused(key, 'needs one of imageRef, tarballPath and ociPath')
   return one
+}
+
+function overlayArguments({ overlay }: Profile): string[] {
+  if (!overlay) return []
+  const { name, image: from, options = {} } = overlay
+  if (!name) throw refused('overlay.name', 'is required')
+  if (!from) throw refused('overlay.image', 'is required')
+  const given = Object.entries(options).map(([key, value]) => {
+    if (typeof value !== 'string' || value.startsWith('@'))
+      throw refused(`overlay.options.${key}`, 'must be a text that begins without "@"')
+    return `${key}=${value}`
+  })
+  return [
+    ...['--overlay-name', name, '--overlay-image', imageOf(from, 'overlay.image')],
+    ...given.flatMap((each) => ['--overlay-option', each]),
+  ]
 }
 
 /** Keys in files; those of clouds, and variables that others have signed, are refused. */

@@ -21,8 +21,8 @@ const hashOf = (content: Buffer) => new Bun.CryptoHasher('sha256').update(conten
 export const uki = (commandLine: string): Buffer =>
   makeUki({ stub: program(), osRelease: 'ID=ichor\n', commandLine, initramfs: Buffer.alloc(5000, 7), kernel: program(0x900000) })
 
-/** Fills a folder, with an ISO and an installer image. */
-export async function writeProducts(folder: string, kernelImage = uki(line), arch: Arch = 'amd64'): Promise<void> {
+/** Fills a folder, with an ISO and an installer image; returns the release, whose files lie beside them. */
+export async function writeProducts(folder: string, kernelImage = uki(line), arch: Arch = 'amd64'): Promise<Release> {
   const parts = join(folder, `.parts-${arch}`)
   const { suffix } = targets[arch]
   const contents: Record<string, Buffer> = {
@@ -61,4 +61,5 @@ export async function writeProducts(folder: string, kernelImage = uki(line), arc
     'initramfs.xz': `initramfs${suffix}`,
   }
   for (const [from, to] of Object.entries(copies)) copyFileSync(join(parts, from), join(folder, `ichor-${to}`))
+  return release
 }

@@ -31,6 +31,15 @@ test('a kernel parameter that is to go begins with a dash', () => {
 test.each([
   [['--arch', 'arm64', '--disk-firmware', 'bios'], '--disk-firmware bios: no arm64 machine has a BIOS'],
   [['--arch', 'arm64', '--disk-formats', 'raw,ova'], '--disk-formats ova: the OVA is described for amd64 only'],
+  [['--overlay-name', 'rock64', '--overlay-image', 'a/b'], '--overlay-name "rock64": must be rpi_generic'],
+  [['--overlay-name', 'rpi_generic'], '--overlay-name needs --overlay-image'],
+  [['--overlay-name', 'rpi_generic', '--overlay-image', 'a/b'], 'its boards have arm64: add --arch arm64'],
+  [['--overlay-option', 'configTxt=a'], '--overlay-image and --overlay-option need --overlay-name'],
+  [['--arch', 'arm64', '--overlay-name', 'rpi_generic', '--overlay-image', 'a/b'], 'boards start from disks: add --only disk'],
+  [
+    ['--arch', 'arm64', '--only', 'disk', '--overlay-name', 'rpi_generic', '--overlay-image', 'a/b', '--overlay-option', 'spi_boot=1'],
+    '--overlay-option "spi_boot=1": must be configTxt=TEXT or configTxt=@FILE, configTxtAppend=TEXT or configTxtAppend=@FILE',
+  ],
   [['--arch', 'mips'], '--arch "mips": must be amd64 or arm64'],
   [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
   [['--sd-boot-enroll-keys', 'maybe'], '--sd-boot-enroll-keys "maybe": must be if-safe, force or off'],

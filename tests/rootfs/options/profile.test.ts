@@ -46,7 +46,12 @@ test.each([
   ['output: {kind: floppy}', 'output.kind: "floppy" is not "iso"'],
   ['{baseProfileName: iso, name: x}', 'name: files have the names of'],
   ['{baseProfileName: iso, version: v1.2.3}', `version: these sources make ${release.tag}`],
-  ['{baseProfileName: metal, overlay: {name: rpi_generic}}', 'overlay: images for boards'],
+  ['{baseProfileName: iso, arch: arm64, overlay: {name: rpi_generic}}', 'overlay: not part of iso: boards start from disks'],
+  ['{baseProfileName: metal, arch: arm64, overlay: {name: rpi_generic}}', 'overlay.image: is required'],
+  [
+    '{baseProfileName: metal, arch: arm64, overlay: {name: rpi_generic, image: {imageRef: a/b}, options: {configTxt: 1}}}',
+    'overlay.options.configTxt: must be a text',
+  ],
   ['{baseProfileName: metal, input: {kernel: {path: x}}}', 'input.kernel: it is built'],
   ['{baseProfileName: installer, input: {imageCache: {imageRef: x}}}', 'input.imageCache: not part of installer'],
   ['{baseProfileName: iso, input: {imageCache: {}}}', 'input.imageCache: needs one of imageRef, tarballPath and ociPath'],
