@@ -8,6 +8,7 @@ import { formatIp, parseIp } from '../../wire/ip.ts'
 import { isIPv6, maskLength } from '../../wire/prefix.ts'
 import type { BootNetwork } from './boot-network.ts'
 import { bondValues } from './documents/bond.ts'
+import { hostnameProblem } from './documents/hostname.ts'
 import { bondOf, type DeclaredLink, declaredLink } from './link/declared.ts'
 
 /** The parsed parameters, and one message for each invalid one. */
@@ -46,7 +47,11 @@ export function bootNetwork(parameters: readonly Parameter[]): ParsedBoot {
   ]
   const spoken: { hostname?: string; servers: string[]; times: string[] } = { servers: [], times: [] }
   const addressing = each('ip', (value) => readAddressing(value, spoken))
-  const hostname = parameterValues(parameters, 'talos.hostname').at(-1) || spoken.hostname
+  const wrong = spoken.hostname && hostnameProblem(spoken.hostname)
+  if (wrong) complaints.push(`kernel parameter "ip": the host name: ${wrong}`)
+  // That of a parameter of its own is reported with the other parameters of the machine.
+  const named = [parameterValues(parameters, 'talos.hostname').at(-1), spoken.hostname]
+  const hostname = named.find((name) => name && hostnameProblem(name) === undefined)
   return {
     complaints,
     ...(hostname && { hostname }),

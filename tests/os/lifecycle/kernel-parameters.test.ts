@@ -121,7 +121,7 @@ describe('the first lines of the console', () => {
     ['talos.logging.kernel=10.0.0.1:5', '"talos.logging.kernel=10.0.0.1:5": a URL with a port is required'],
     ['talos.experimental.wipe=all', 'want "system", "system:STATE,EPHEMERAL" or "/dev/sdb,/dev/sdc"'],
     ['talos.hostname=.b', '"talos.hostname=.b": the first label'],
-    ['net.ifnames=no', '"net.ifnames=no": use 0 or 1'],
+    ['net.ifnames=2', '"net.ifnames=2": use 0 or 1'],
     ['talos.hostnam=a', '"talos.hostnam": it is not known, did you mean "talos.hostname"?'],
     ['talos.x=a', '"talos.x": it is not known, it has no effect'],
     ['talos.hostname=a talos.hostname=b', '"talos.hostname": it is given 2 times, the last applies'],

@@ -34,6 +34,15 @@ test('all forms of ip=', () => {
   expect(read('ip=:::::eth1:dhcp').found).toMatchObject([{ name: 'eth1', dhcp4: {} }])
 })
 
+test('a host name that is none is left out, and the address beside it is kept', () => {
+  expect(read('ip=10.0.0.2:::24:.b talos.hostname=.c')).toMatchObject({
+    complaints: ['kernel parameter "ip": the host name: the first label of a name has 1 to 63 characters'],
+    found: [{ addresses: [{ address: '10.0.0.2/24' }] }],
+  })
+  expect(read('ip=10.0.0.2:::24:.b talos.hostname=.c').hostname).toBeUndefined()
+  expect(read('ip=10.0.0.2:::24:a talos.hostname=.c').hostname).toBe('a')
+})
+
 test('hostname, name and time servers from separate parameters', () => {
   expect(read('ip=::::from-ip talos.hostname=node-2 nameserver=10.0.0.9 talos.network.interface.ignore=eth1')).toMatchObject({
     hostname: 'node-2',

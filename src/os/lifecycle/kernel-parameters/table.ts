@@ -7,6 +7,9 @@ import { kmsgProblem, sinkProblem } from '../../telemetry/documents/event-sink.t
 import { parseWipe } from '../start/wipe-disks.ts'
 import { accepted, boolean, type KernelParameter, oneOf } from './parameter.ts'
 
+/** What udevd takes for a switch. */
+const udevSwitch = /^(1|y|yes|t|true|on|0|n|no|f|false|off)$/i
+
 /** Where the machine is, and its configuration. */
 const sources: readonly KernelParameter[] = [
   { name: 'talos.platform', value: 'NAME', effect: 'the platform ([platforms.md](platforms.md)); required' },
@@ -145,7 +148,7 @@ const network: readonly KernelParameter[] = [
     value: '0, 1',
     effect: 'with `0` links keep the names of the kernel, such as `eth0`',
     kept: true,
-    check: oneOf('0', '1'),
+    check: (value) => (udevSwitch.test(value) ? undefined : 'use 0 or 1'),
   },
 ]
 
