@@ -64,7 +64,7 @@ const law: Record<string, string[]> = {
     'os/contents',
   ],
   'programs/apid': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
-  'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types'],
+  'programs/trustd': ['wire', 'cosi', 'rpc', 'rpc/client', 'rpc/server', 'pki', 'os/resource-types', 'programs/kms'],
   'programs/metricsd': ['wire', 'cosi', 'rpc', 'rpc/client', 'pki'],
   'programs/exec': ['linux', 'wire'],
   'programs/wireguard': ['linux', 'wire'],
@@ -489,6 +489,7 @@ describe('the machine configuration', () => {
     'programs/talosctl/resource/definition.ts': 'specs of resources as the API has them',
     'programs/talosctl/support/kubernetes.ts': 'prints',
     'programs/talosctl/talosconfig/talosconfig.ts': 'the client configuration',
+    'rpc/client/follow.ts': 'specs of resources as the API has them, of kinds that have no message',
   }
 
   test("is never read by the runtime's YAML, which has other rules", () => {

@@ -313,6 +313,7 @@ describe('access', () => {
   test("of trustd ends at its own certificate and the authority's key", async () => {
     expect((await get(trustd, 'TrustdCertificates.secrets.talos.dev', 'trustd')).resource?.metadata?.id).toBe('trustd')
     expect(await refused(get(trustd, 'OSRootSecrets.secrets.talos.dev', 'os'))).toBe('NotFound')
+    expect(await refused(get(trustd, 'SiblingKeys.secrets.ichor.dev', 'other'))).toBe('PermissionDenied')
     for (const type of ['ApiCertificates.secrets.talos.dev', 'NodeAddresses.net.talos.dev', 'MachineConfigs.config.talos.dev'])
       expect(await refused(list(trustd, { type }))).toBe('PermissionDenied')
   })

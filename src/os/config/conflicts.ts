@@ -5,6 +5,7 @@ import { EtcdBackupConfig } from '../etcd/documents/etcd-backup.ts'
 import { EtcdBackupStoreConfig } from '../etcd/documents/etcd-backup-store.ts'
 import { KubeSpanConfig } from '../kubespan/documents/kubespan.ts'
 import { HostnameConfig } from '../network/documents/hostname.ts'
+import { SiblingKeysConfig } from '../secrets/documents/sibling-keys.ts'
 import { TimeSyncConfig } from '../time/documents/time-sync.ts'
 import type { V1Alpha1Document } from './documents/v1alpha1.ts'
 
@@ -41,4 +42,4 @@ export const conflicts: readonly Conflict[] = [
 ]
 
 /** Kinds that a worker cannot have, since it does not run what they are about. */
-export const controlPlaneKinds: readonly DocumentKind[] = [EtcdBackupConfig, EtcdBackupStoreConfig]
+export const controlPlaneKinds: readonly DocumentKind[] = [EtcdBackupConfig, EtcdBackupStoreConfig, SiblingKeysConfig]

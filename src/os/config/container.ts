@@ -15,7 +15,7 @@ import { unsupported } from '../../document/unsupported.ts'
 import { writeStream } from '../../document/write.ts'
 import { conflicts, controlPlaneKinds } from './conflicts.ts'
 import { V1Alpha1, type V1Alpha1Document } from './documents/v1alpha1.ts'
-import { unrecoverable } from './encryptions.ts'
+import { siblingProblems, unrecoverable } from './encryptions.ts'
 import { type Identified, identify, schemaOf } from './identify.ts'
 import { exclusiveKinds } from './kinds.ts'
 
@@ -104,6 +104,7 @@ export class ConfigContainer {
         if (path) reporter(document, found).error([], `"${path}" is set in the v1alpha1 document too: keep one of the two`)
       }
     }
+    for (const message of siblingProblems(this)) found.errors.push({ message })
     const message = unrecoverable(this)
     if (message) found.warnings.push({ message })
     return found

@@ -1,4 +1,6 @@
 /** How the volumes of a configuration are encrypted. */
+
+import { siblingEndpoint } from '../../wire/luks2/kms-endpoint.ts'
 import { DiskRecoveryConfig } from '../block/documents/disk-recovery.ts'
 import { RawVolumeConfig, SwapVolumeConfig, UserVolumeConfig, VolumeConfig } from '../block/documents/volume.ts'
 import type { ConfigContainer } from './container.ts'
@@ -8,7 +10,7 @@ export interface EncryptionKey {
   readonly slot?: number | undefined
   readonly static?: { passphrase?: string | undefined } | undefined
   readonly nodeID?: object | undefined
-  readonly kms?: object | undefined
+  readonly kms?: { endpoint?: string | undefined } | undefined
   readonly tpm?: object | undefined
   readonly lockToState?: boolean | undefined
 }
@@ -33,6 +35,19 @@ export function encryptions(config: Pick<ConfigContainer, 'v1alpha1' | 'findAll'
   ] as const)
     for (const { name = '', encryption } of config.findAll(kind)) volumes.set(`${prefix}-${name}`, encryption)
   return volumes
+}
+
+/** What is against keys that control planes seal, one line a volume. */
+export function siblingProblems(config: Pick<ConfigContainer, 'v1alpha1' | 'findAll'>): string[] {
+  const { type = 'worker' } = config.v1alpha1?.machine ?? {}
+  return [...encryptions(config)].flatMap(([id, { keys = [] } = {}]) => {
+    if (!keys.some(({ kms }) => kms?.endpoint === siblingEndpoint)) return []
+    if (id === 'STATE') return `volume "STATE": "${siblingEndpoint}" needs the configuration, which is on STATE: use a KMS or tpm`
+    // Its own STATE has what seals.
+    if (type !== 'worker')
+      return `volume "${id}": "${siblingEndpoint}" protects nothing on a control plane, which holds the keys that seal: use tpm`
+    return []
+  })
 }
 
 /** A warning of volumes that a change of the machine may lock for ever; undefined where there are none. */

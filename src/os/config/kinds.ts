@@ -29,6 +29,7 @@ import { ExtensionServiceConfig } from '../runtime/documents/extension-service.t
 import { OOMConfig } from '../runtime/documents/oom.ts'
 import { WatchdogTimerConfig } from '../runtime/documents/watchdog-timer.ts'
 import { KubernetesKeysConfig } from '../secrets/documents/kubernetes-keys.ts'
+import { SiblingKeysConfig } from '../secrets/documents/sibling-keys.ts'
 import { TrustedRootsConfig } from '../secrets/documents/trusted-roots.ts'
 import { SideroLinkConfig } from '../siderolink/documents/siderolink.ts'
 import { EventSinkConfig, KmsgLogConfig } from '../telemetry/documents/event-sink.ts'
@@ -73,6 +74,7 @@ const kinds: readonly DocumentKind[] = [
   RegistryTLSConfig,
   ResolverConfig,
   RoutingRuleConfig,
+  SiblingKeysConfig,
   SideroLinkConfig,
   StaticHostConfig,
   SwapVolumeConfig,

@@ -10,6 +10,7 @@ import { KubernetesRootSecret } from './resources/kubernetes-root-secret.ts'
 import { KubernetesSecret } from './resources/kubernetes-secret.ts'
 import { MaintenanceRootSecret } from './resources/maintenance-root-secret.ts'
 import { OSRootSecret } from './resources/os-root-secret.ts'
+import { SiblingKeys } from './resources/sibling-keys.ts'
 import { TrustdCertificate } from './resources/trustd-certificate.ts'
 
 /** The kinds of resources of this area. */
@@ -26,5 +27,6 @@ export const resources = [
   KubernetesSecret,
   MaintenanceRootSecret,
   OSRootSecret,
+  SiblingKeys,
   TrustdCertificate,
 ]

@@ -11,6 +11,7 @@ import {
   configRootEtcd,
   configRootKubernetes,
   configRootOS,
+  configSiblingKeys,
 } from './controllers/roots.ts'
 import { configApiSans, configKubernetesSans, configMaintenanceSans } from './controllers/sans.ts'
 import { writeTrustedRoots } from './controllers/trusted-roots.ts'
@@ -30,6 +31,7 @@ export const secrets: Area = {
       configRootEtcd,
       configRootKubernetes,
       configKubernetesKeys,
+      configSiblingKeys,
       configKubelet,
       configMaintenanceRoot,
       configApiSans,

@@ -1,5 +1,5 @@
 /**
- * The KMS of the field over one key. The answer to Seal is a nonce, the encrypted key and a tag; the UUID of the machine is
+ * The KMS of the field over keys of the server, of which the first one seals. The answer to Seal is a nonce, the encrypted key and a tag; the UUID of the machine is
  * authenticated with them, so that a sealed key copied from one disk opens no other machine's.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
@@ -15,14 +15,17 @@ const tagLength = 16
 const sealedLength = nonceLength + keyLength + tagLength
 const cipher = 'aes-256-gcm'
 
+/** The keys of the server, of 32 bytes each, read at each call: the first one seals, all unseal. May throw RpcError. */
+export type SealingKeys = () => readonly [Uint8Array, ...Uint8Array[]]
+
 /** Whether a machine is served, by its id in lower case. */
 export type Serves = (machine: string) => boolean
 
 /**
- * The service over a key of 32 bytes. Each call leaves one line in the log, with the machine, the client and, where it was
+ * The service. Each call leaves one line in the log, with the machine, the client and, where it was
  * refused, the reason; never with a key.
  */
-export function kmsMethods(key: Uint8Array, serves: Serves = () => true): Method[] {
+export function kmsMethods(keys: SealingKeys, serves: Serves = () => true): Method[] {
   return [
     unary('sidero.kms.KMSService/Seal', 'anyone', (request, context) => audited(context, request, 'key sealed', () => seal(request))),
     unary('sidero.kms.KMSService/Unseal', 'anyone', (request, context) => audited(context, request, 'key unsealed', () => unseal(request))),
@@ -31,6 +34,7 @@ export function kmsMethods(key: Uint8Array, serves: Serves = () => true): Method
   function seal({ nodeUuid, data }: Call): Uint8Array {
     const id = identify(nodeUuid, serves)
     ofLength(data, keyLength, 'a key')
+    const [key] = keys()
     const nonce = randomBytes(nonceLength)
     const sealing = createCipheriv(cipher, key, nonce).setAAD(id)
     return new Uint8Array(Buffer.concat([nonce, sealing.update(data), sealing.final(), sealing.getAuthTag()]))
@@ -39,16 +43,25 @@ export function kmsMethods(key: Uint8Array, serves: Serves = () => true): Method
   function unseal({ nodeUuid, data }: Call): Uint8Array {
     const id = identify(nodeUuid, serves)
     ofLength(data, sealedLength, 'a sealed key')
-    const opening = createDecipheriv(cipher, key, data.subarray(0, nonceLength)).setAAD(id)
-    opening.setAuthTag(data.subarray(-tagLength))
-    const text = opening.update(data.subarray(nonceLength, -tagLength))
-    try {
-      opening.final()
-    } catch {
-      throw new RpcError('PermissionDenied', `this server sealed no such key for machine "${id}"`)
+    for (const key of keys()) {
+      const secret = opened(key, data, id)
+      if (secret) return secret
     }
-    return new Uint8Array(text)
+    throw new RpcError('PermissionDenied', `this server sealed no such key for "${id}"`)
   }
+}
+
+/** What a key sealed; undefined for what it did not seal for this id. */
+function opened(key: Uint8Array, data: Uint8Array, id: Buffer): Uint8Array | undefined {
+  const opening = createDecipheriv(cipher, key, data.subarray(0, nonceLength)).setAAD(id)
+  opening.setAuthTag(data.subarray(-tagLength))
+  const text = opening.update(data.subarray(nonceLength, -tagLength))
+  try {
+    opening.final()
+  } catch {
+    return undefined
+  }
+  return new Uint8Array(text)
 }
 
 interface Call {

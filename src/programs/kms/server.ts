@@ -29,6 +29,6 @@ export interface KmsOptions {
 
 /** Serves the KMS at an address. Throws where it cannot listen. */
 export function serveKms(address: HostPort, { key, tls, serves, log }: KmsOptions): Promise<Server> {
-  const serving = { methods: kmsMethods(key, serves), store: new Store(), log, roles: () => new Set<never>(), shares, requestTime }
+  const serving = { methods: kmsMethods(() => [key], serves), store: new Store(), log, roles: () => new Set<never>(), shares, requestTime }
   return tls ? serveTls(address, tls, serving) : servePlain(address, serving)
 }

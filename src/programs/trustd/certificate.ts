@@ -1,4 +1,4 @@
-/** The one thing trustd does: it signs server certificates for machines that know the token. */
+/** Signs server certificates for machines that know the token. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { parseCSR, signCSR } from '../../pki/request.ts'
 import { type Context, type Method, unary } from '../../rpc/server/method.ts'
@@ -77,8 +77,8 @@ export function certificateMethod(
   return { ...method, admit: (metadata) => admit(metadata, signing().token) }
 }
 
-/** Compares digests, so that neither the time nor a length leaks information about the token. */
-function admit(metadata: Context['metadata'], token: string): void {
+/** Refuses callers without the token. Compares digests, so that neither the time nor a length leaks information about the token. */
+export function admit(metadata: Context['metadata'], token: string): void {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   const [given, ...more] = metadata.token ?? []
   if (token === '' || given === undefined || more.length > 0 || !timingSafeEqual(digest(given), digest(token)))

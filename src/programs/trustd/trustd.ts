@@ -1,4 +1,4 @@
-/** trustd: on control plane nodes, signs the server certificates of machines that have no authority's key of their own. */
+/** trustd: on control plane nodes, signs the server certificates of workers and seals keys of their disks. */
 
 import { daemonFlags, startDaemon } from '../../cosi/daemon.ts'
 import type { Logger } from '../../cosi/log.ts'
@@ -13,6 +13,7 @@ import { pause } from '../../timing/pause.ts'
 import { splitHostPort } from '../../wire/host-port.ts'
 import { type Authority, certificateMethod } from './certificate.ts'
 import type { MemberRecord, SharedNames } from './claims.ts'
+import { siblingMethods } from './siblings.ts'
 
 const daemon = {
   name: 'trustd',
@@ -63,6 +64,7 @@ export async function run(address: { host: string; port: number }, socket: strin
   const channel = connect({ unix: socket }, { connectTimeout: 5_000 })
   let authority: (Authority & { shared: SharedNames }) | undefined
   let members: readonly MemberRecord[] | undefined
+  let sealing: readonly Uint8Array[] | undefined
   let server: Server | undefined
   let serving = Promise.resolve()
   const serve = async (pair: Pair) => {
@@ -76,6 +78,10 @@ export async function run(address: { host: string; port: number }, socket: strin
       certificateMethod(
         () => authority,
         () => members,
+      ),
+      ...siblingMethods(
+        () => sealing,
+        () => authority?.token,
       ),
     ]
     // Callers prove themselves by the token; they bring no roles.
@@ -96,6 +102,7 @@ export async function run(address: { host: string; port: number }, socket: strin
   }
   const own = { namespace: 'secrets', type: 'TrustdCertificates.secrets.talos.dev', id: 'trustd' }
   const root = { namespace: 'secrets', type: 'OSRootSecrets.secrets.talos.dev', id: 'os' }
+  const siblings = { namespace: 'secrets', type: 'SiblingKeys.secrets.ichor.dev', id: 'siblings' }
   const watching = [
     followMembers(channel, { signal, log }, (found) => {
       members = found
@@ -110,6 +117,10 @@ export async function run(address: { host: string; port: number }, socket: strin
       const { issuingCA, token, certSANDNSNames: dns = [], certSANIPs: ips = [] } = spec as Root
       const { crt, key } = issuingCA ?? {}
       authority = gone || !crt || !key || !token ? undefined : { crt: fromBase64(crt), key: fromBase64(key), token, shared: { dns, ips } }
+    }),
+    follow(channel, siblings, { signal, log }, ({ spec }, gone) => {
+      const { keys } = spec as { keys: string[] }
+      sealing = gone ? undefined : keys.map((key) => new Uint8Array(Buffer.from(key, 'base64')))
     }),
   ]
   await Promise.all(watching)

@@ -5,6 +5,7 @@ import { pause } from '../../timing/pause.ts'
 import { cosi as enums } from '../enums.ts'
 import type { cosi } from '../messages.ts'
 import { fromMessage } from '../resource-of-message.ts'
+import { specFields } from '../resource-shapes.ts'
 import type { Init } from '../server/method.ts'
 import type { Channel } from './channel.ts'
 
@@ -35,7 +36,7 @@ export async function follow(
         for (const { eventType, resource } of event) {
           if (eventType === EventType.BOOTSTRAPPED) complete?.()
           if (eventType === EventType.ERRORED) throw new Error('the watch fell behind')
-          if (resource && eventType <= EventType.DESTROYED) take(fromMessage(resource), eventType === EventType.DESTROYED)
+          if (resource && eventType <= EventType.DESTROYED) take(resourceOf(resource), eventType === EventType.DESTROYED)
         }
       }
     } catch (error) {
@@ -43,4 +44,10 @@ export async function follow(
     }
     await pause(retryInterval, signal)
   }
+}
+
+/** The resource in a message. The system's own kinds have no message of the field for their spec, only YAML. */
+function resourceOf(message: cosi.resource.Resource): Resource {
+  const found = fromMessage(message)
+  return specFields(found.metadata.type) ? found : { ...found, spec: Bun.YAML.parse(message.spec?.yamlSpec ?? '') }
 }

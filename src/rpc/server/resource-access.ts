@@ -37,10 +37,11 @@ export const apidAccess = onlyAccess([
   { type: 'NodeAddresses.net.talos.dev', namespace: 'network' },
 ])
 
-/** What trustd may read: its own certificate, its authority and token, and the names in use. */
+/** What trustd may read: its own certificate, its authority and token, the keys it seals with, and the names in use. */
 export const trustdAccess = onlyAccess([
   { type: 'TrustdCertificates.secrets.talos.dev', namespace: 'secrets', id: 'trustd' },
   { type: 'OSRootSecrets.secrets.talos.dev', namespace: 'secrets', id: 'os' },
+  { type: 'SiblingKeys.secrets.ichor.dev', namespace: 'secrets', id: 'siblings' },
   { type: 'Members.cluster.talos.dev', namespace: 'cluster' },
 ])
 

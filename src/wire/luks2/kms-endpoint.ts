@@ -3,6 +3,9 @@ import { formatHostPort, parseHostPort } from '../host-port.ts'
 /** Port where the endpoint has none, as in the client of the field. */
 const usualPort = 443
 
+/** The endpoint that stands for the control planes of the cluster. */
+export const siblingEndpoint = 'sibling://'
+
 /** Where a KMS is reached. */
 export interface KmsEndpoint {
   /** Host and port. */

@@ -329,6 +329,16 @@ const cases: Record<string, Case> = {
     '---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, tpm: {}}]}\n',
     'only the TPM opens STATE',
   ),
+  '*VolumeConfig encryption.keys[].kms.endpoint': plane(
+    '---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: EPHEMERAL\nencryption: {provider: luks2, keys: [{slot: 0, kms: {endpoint: "sibling://"}}]}\n',
+    'volume "EPHEMERAL": "sibling://" protects nothing on a control plane',
+  ),
+  'SiblingKeysConfig keys': document('SiblingKeysConfig', 'keys: []', 'keys'),
+  'SiblingKeysConfig keys[]': document('SiblingKeysConfig', 'keys: [YQ==]', 'keys[0]'),
+  'SiblingKeysConfig document': worker(
+    `---\napiVersion: v1alpha1\nkind: SiblingKeysConfig\nkeys: [${key32}]\n`,
+    'only control planes have this document',
+  ),
   'RegistryAuthConfig name': document('RegistryAuthConfig', 'auth: YQ==', 'name'),
   'RegistryAuthConfig auth': document('RegistryAuthConfig', 'name: a\nauth: YQ==\nidentityToken: b', 'give only one'),
   'RegistryMirrorConfig name': document('RegistryMirrorConfig', 'endpoints: [{url: "https://a"}]', 'name'),

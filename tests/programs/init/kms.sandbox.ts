@@ -17,7 +17,7 @@ const port = await freePort()
 let server: Server | undefined
 
 const serve = async (fill = 5) => {
-  const methods = kmsMethods(new Uint8Array(32).fill(fill))
+  const methods = kmsMethods(() => [new Uint8Array(32).fill(fill)])
   server = await servePlain({ host, port }, { methods, store: new Store(), log: silent, roles: () => new Set<never>() })
 }
 const unserve = async () => {

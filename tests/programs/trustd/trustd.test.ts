@@ -6,6 +6,7 @@ import { createLogger } from '../../../src/cosi/log.ts'
 import { Store } from '../../../src/cosi/store.ts'
 import { Member } from '../../../src/os/cluster/resources/member.ts'
 import { OSRootSecret } from '../../../src/os/secrets/resources/os-root-secret.ts'
+import { SiblingKeys } from '../../../src/os/secrets/resources/sibling-keys.ts'
 import { TrustdCertificate } from '../../../src/os/secrets/resources/trustd-certificate.ts'
 import { day, issuedBy, newCA, newCertificate, parseCertificate, toBase64 } from '../../../src/pki/certificate.ts'
 import { newCSR } from '../../../src/pki/request.ts'
@@ -15,6 +16,7 @@ import { fingerprintOf } from '../../../src/rpc/client/dial.ts'
 import { trustdAccess } from '../../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../../src/rpc/server/server.ts'
 import { stateMethods } from '../../../src/rpc/server/state.ts'
+import { RpcError } from '../../../src/rpc/status.ts'
 import { flag } from '../../../src/wire/http2/frame.ts'
 import { RawClient } from '../../rpc/http2/raw-client.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -43,7 +45,7 @@ function serverPair() {
 
 beforeAll(async () => {
   const { log, listening } = listener()
-  store.register(TrustdCertificate, OSRootSecret, Member)
+  store.register(TrustdCertificate, OSRootSecret, Member, SiblingKeys)
   store.put(TrustdCertificate, 'trustd', { acceptedCAs: [{ crt: toBase64(ca.crt) }], server: serverPair() })
   store.put(OSRootSecret, 'os', {
     issuingCA: { crt: toBase64(ca.crt), key: toBase64(ca.key) },
@@ -120,6 +122,37 @@ test('a renewed certificate is shown to those who connect from then on', async (
   const fresh = connect({ address: `127.0.0.1:${port}`, tls: { ca: ca.crt, fingerprint } })
   expect((await failure(fresh.unary('securityapi.SecurityService/Certificate', {}, {})))[0]).toBe('Unauthenticated')
   fresh.close()
+})
+
+test('keys of disks are sealed for callers with the token, by the first key, and unsealed by every key that is known', async () => {
+  const token = 'abcdef.0123456789abcdef'
+  const call = (verb: 'Seal' | 'Unseal', data: Uint8Array, nodeUuid = 'EPHEMERAL', metadata: { token?: string } = { token }) =>
+    channel.unary(`sidero.kms.KMSService/${verb}`, { nodeUuid, data }, { metadata, deadline: 5_000 })
+  const secret = new Uint8Array(32).fill(7)
+  const keys = [1, 2].map((fill) => Buffer.alloc(32, fill).toString('base64'))
+  /** trustd hears of keys a moment after the store has them. */
+  const heard = async (verb: 'Seal' | 'Unseal', data: Uint8Array, refused: string) => {
+    for (;;) {
+      const answer = await call(verb, data).catch((error: RpcError) => error)
+      if (!(answer instanceof RpcError)) return new Uint8Array(answer.data)
+      expect(answer.status).toBe(refused as never)
+    }
+  }
+  expect(await failure(call('Seal', secret))).toEqual(['FailedPrecondition', expect.stringContaining('no SiblingKeysConfig')])
+  store.put(SiblingKeys, 'siblings', { keys: keys.slice(0, 1) })
+  const sealed = await heard('Seal', secret, 'FailedPrecondition')
+  expect(sealed).toHaveLength(60)
+  expect(new Uint8Array((await call('Unseal', sealed)).data)).toEqual(secret)
+  expect((await failure(call('Unseal', sealed, 'u-data')))[0]).toBe('PermissionDenied')
+  for (const metadata of [{}, { token: 'x' }])
+    expect((await failure(call('Unseal', sealed, 'EPHEMERAL', metadata)))[0]).toBe('Unauthenticated')
+  expect((await failure(call('Seal', new Uint8Array(33))))[0]).toBe('InvalidArgument')
+  // The next key seals, the one before still unseals; without it what it sealed is locked.
+  store.put(SiblingKeys, 'siblings', { keys: keys.slice(1) })
+  while (!Array.isArray(await failure(call('Unseal', sealed)))) await call('Seal', secret)
+  expect((await failure(call('Unseal', sealed)))[0]).toBe('PermissionDenied')
+  store.put(SiblingKeys, 'siblings', { keys: keys.toReversed() })
+  expect(await heard('Unseal', sealed, 'PermissionDenied')).toEqual(secret)
 })
 
 describe('names of other members', () => {

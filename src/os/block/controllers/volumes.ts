@@ -2,15 +2,18 @@
  * Runs all volumes through their phases. Volumes of an earlier wave are ready before those of a later one are provisioned, so
  * that the system's volumes come first. After a pass that wrote to a disk, no volume advances until all devices were probed retryInterval.
  */
-import { type Controller, defineController, exclusive, strong, weak } from '../../../cosi/controller.ts'
+import { type Controller, defineController, exclusive, type Input, type Reader, strong, weak } from '../../../cosi/controller.ts'
 import type { Resource, SpecOf } from '../../../cosi/resource.ts'
 import { messageOf } from '../../../wire/error-message.ts'
+import { formatHostPort } from '../../../wire/host-port.ts'
 import type { Machine } from '../../area.ts'
 import { SystemInformation } from '../../hardware/resources/system-information.ts'
+import { Endpoint } from '../../k8s/resources/endpoint.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
+import { OSRootSecret } from '../../secrets/resources/os-root-secret.ts'
 import type { EncryptedVolumes } from '../encryption/encrypted-volumes.ts'
-import { KeyError } from '../encryption/passphrase.ts'
+import { KeyError, type KeySources, type Siblings } from '../encryption/passphrase.ts'
 import type { RecoverySlot } from '../encryption/recovery.ts'
 import { DiscoveredVolume } from '../resources/discovered-volume.ts'
 import { DiscoveryRefreshRequest, DiscoveryRefreshStatus } from '../resources/discovery-refresh.ts'
@@ -33,8 +36,18 @@ const retryInterval = 15_000
 /** The same for keys whose server does not answer, as before the network is up. */
 const passingInterval = 2_000
 
+const trustdPort = 50_001
+
 /** Interval of attempts to close an encrypted volume that is still mounted, in milliseconds. */
 const closeInterval = 250
+
+/** What keys of volumes come from besides the configuration of the volumes. */
+const keyInputs = {
+  system: weak(SystemInformation, { id: 'systeminformation' }),
+  salt: weak(EncryptionSalt, { id: 'salt' }),
+  endpoints: weak(Endpoint),
+  os: weak(OSRootSecret, { id: 'os' }),
+}
 
 /** Locates, provisions, opens and prepares volumes. */
 export const settleVolumes = (
@@ -51,14 +64,13 @@ export const settleVolumes = (
       devices: weak(DevicesStatus, { id: 'devices' }),
       refreshed: weak(DiscoveryRefreshStatus),
       lifecycle: weak(VolumeLifecycle),
-      system: weak(SystemInformation, { id: 'systeminformation' }),
-      salt: weak(EncryptionSalt, { id: 'salt' }),
+      ...keyInputs,
       whom: weak(DiskRecovery, { id: 'recovery' }),
       // Wakes this controller; the key itself is with the encrypted volumes.
       recoveryRequest: weak(VolumeRecoveryRequest),
     },
     outputs: { status: exclusive(VolumeStatus), request: exclusive(DiscoveryRefreshRequest), recovery: exclusive(VolumeRecovery) },
-    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, system, salt, whom, status, request, recovery, log, wakeIn }) {
+    async reconcile({ config, volume, disk, devices, refreshed, lifecycle, whom, status, request, recovery, log, wakeIn, ...known }) {
       const ready = devices.get('devices')?.spec.ready === true
       const inUse = lifecycle.list().length > 0
       const found: Found = { disks: disk.list(), volumes: volume.list(), system: systemDiskOf(volume.list()) }
@@ -72,7 +84,7 @@ export const settleVolumes = (
       settling.forget((id) => config.get(id) !== undefined)
       const { closed, busy } = settling.close((id) => inUse && config.get(id) !== undefined)
       if (busy.size > 0) wakeIn(closeInterval)
-      const sources = { machineUUID: system.get('systeminformation')?.spec.uuid, salt: salt.get('salt')?.spec.diskSalt }
+      const sources = keySources(known)
       const recipients = whom.get('recovery')?.spec.recipients
       for (const { metadata, spec } of byWave(config.list())) {
         const { id, labels } = metadata
@@ -97,6 +109,22 @@ export const settleVolumes = (
       if (ready) request.put('system', { request: settling.written + 1 })
     },
   })
+}
+
+type KeyInputs = { readonly [K in keyof typeof keyInputs]: (typeof keyInputs)[K] extends Input<infer S> ? Reader<S> : never }
+
+const keySources = ({ system, salt, endpoints, os }: KeyInputs): KeySources => ({
+  machineUUID: system.get('systeminformation')?.spec.uuid,
+  salt: salt.get('salt')?.spec.diskSalt,
+  siblings: siblingsOf(endpoints.list(), os.get('os')?.spec),
+})
+
+/** The control planes that are known, by address first: a name may need a resolver. */
+function siblingsOf(endpoints: readonly Resource<SpecOf<typeof Endpoint>>[], os?: SpecOf<typeof OSRootSecret>): Siblings | undefined {
+  if (!os?.token) return undefined
+  const hosts = [...endpoints.flatMap(({ spec }) => spec.addresses), ...endpoints.flatMap(({ spec }) => spec.hosts)]
+  const ca = (os.acceptedCAs ?? []).map(({ crt }) => Buffer.from(crt, 'base64').toString('utf8')).join('\n')
+  return { addresses: [...new Set(hosts)].map((host) => formatHostPort(host, trustdPort)), ca, token: os.token }
 }
 
 const recoverySpec = (locked: boolean, keys: readonly RecoverySlot[]): SpecOf<typeof VolumeRecovery> => ({

@@ -16,7 +16,7 @@ import type { Reporter } from '../../../document/kind.ts'
 import type { Path } from '../../../document/path.ts'
 import { parseByteSize } from '../../../document/quantity.ts'
 import { performanceOptions } from '../../../wire/luks2/crypt-table.ts'
-import { parseKmsEndpoint } from '../../../wire/luks2/kms-endpoint.ts'
+import { parseKmsEndpoint, siblingEndpoint } from '../../../wire/luks2/kms-endpoint.ts'
 import { type Cipher, ciphers, encryptionProviders, mostSlots, sectorSizes } from '../../../wire/luks2/metadata.ts'
 import { expressionProblem } from './expression.ts'
 
@@ -32,7 +32,8 @@ export const provisioning = section({
 })
 
 /** Describes the endpoint of a KMS. */
-export const kmsEndpointText = 'Its address: "https://host:port" with TLS, "grpc://host:port" without.'
+export const kmsEndpointText =
+  'Its address: "https://host:port" with TLS, "grpc://host:port" without; "sibling://" stands for the control planes of the cluster.'
 
 /** Encryption of a volume and its keys. */
 export const encryption = section({
@@ -121,8 +122,8 @@ export function encryptionRules(section: Encryption, report: Reporter, path: Pat
     if (key.slot !== undefined && (key.slot < 0 || key.slot >= mostSlots))
       report.error([...at, 'slot'], `slots must be from 0 to ${mostSlots - 1}: ${key.slot}`)
     if (key.static && !key.static.passphrase) report.error([...at, 'static', 'passphrase'], 'a passphrase is required')
-    if (key.kms && !parseKmsEndpoint(key.kms.endpoint ?? ''))
-      report.error([...at, 'kms', 'endpoint'], 'an endpoint is required: https://host:port or grpc://host:port')
+    if (key.kms && key.kms.endpoint !== siblingEndpoint && !parseKmsEndpoint(key.kms.endpoint ?? ''))
+      report.error([...at, 'kms', 'endpoint'], 'an endpoint is required: https://host:port, grpc://host:port or sibling://')
     if (!key.static && !key.nodeID && !key.kms && !key.tpm) report.error(at, 'a key needs one of static, nodeID, kms and tpm')
     for (const pcr of key.tpm?.options?.pcrs ?? []) {
       if (pcr < 0 || pcr > 23) report.error([...at, 'tpm', 'options', 'pcrs'], `PCRs must be from 0 to 23: ${pcr}`)

@@ -9,12 +9,23 @@ export type Encryption = NonNullable<SpecOf<typeof VolumeConfig>['encryption']>
 /** One of its keys. */
 export type EncryptionKey = Encryption['keys'][number]
 
+/** Control planes, and what a worker proves itself to them with. */
+export interface Siblings {
+  /** Each with the port of trustd. */
+  readonly addresses: readonly string[]
+  /** PEM of the authorities of the machine API. */
+  readonly ca: string
+  readonly token: string
+}
+
 /** What keys are derived from besides the configuration. */
 export interface KeySources {
   /** UUID of the machine, from its firmware or from META. */
   readonly machineUUID?: string | undefined
   /** The salt on STATE, which locks keys to it. */
   readonly salt?: Uint8Array | undefined
+  /** The control planes that seal keys for workers, once they are known. */
+  readonly siblings?: Siblings | undefined
   /** Recovery keys that are known until the machine restarts. */
   readonly recovery?: readonly string[] | undefined
 }

@@ -7,6 +7,7 @@ import { MachineConfig } from '../../config/resources/machine-config.ts'
 import { sharedAddresses } from '../../network/public.ts'
 import { splitUrl } from '../../url.ts'
 import { KubernetesKeysConfig } from '../documents/kubernetes-keys.ts'
+import { SiblingKeysConfig } from '../documents/sibling-keys.ts'
 import { encoded } from '../issued.ts'
 import { machineApiNames } from '../machine-api-service.ts'
 import { EtcdRootSecret } from '../resources/etcd-root-secret.ts'
@@ -15,6 +16,7 @@ import { KubernetesKeys } from '../resources/kubernetes-keys.ts'
 import { KubernetesRootSecret } from '../resources/kubernetes-root-secret.ts'
 import { MaintenanceRootSecret } from '../resources/maintenance-root-secret.ts'
 import { OSRootSecret } from '../resources/os-root-secret.ts'
+import { SiblingKeys } from '../resources/sibling-keys.ts'
 
 const active = { id: 'v1alpha1' }
 
@@ -98,6 +100,19 @@ export const configKubernetesKeys: Controller = defineController({
     if (!found || !isControlPlane(found.machine)) return
     const { acceptedServiceAccountKeys = [], secretboxKeys = [] } = find(found, KubernetesKeysConfig) ?? {}
     keys.put('k8s', { acceptedServiceAccountKeys, secretboxKeys })
+  },
+})
+
+/** Keys that seal keys of disks for workers, on the control plane. */
+export const configSiblingKeys: Controller = defineController({
+  name: 'secrets.SiblingKeysController',
+  effects: 'none',
+  inputs: { config: weak(MachineConfig, active) },
+  outputs: { siblings: exclusive(SiblingKeys) },
+  reconcile({ config, siblings }) {
+    const found = declared(config.get('v1alpha1'))
+    const { keys } = (found && isControlPlane(found.machine) && find(found, SiblingKeysConfig)) || {}
+    if (keys) siblings.put('siblings', { keys })
   },
 })
 

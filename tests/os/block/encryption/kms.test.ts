@@ -3,16 +3,17 @@ import { afterAll, expect, test } from 'bun:test'
 import { silent } from '../../../../src/cosi/log.ts'
 import { Store } from '../../../../src/cosi/store.ts'
 import { kmsKeys } from '../../../../src/os/block/encryption/kms.ts'
-import { KeyError } from '../../../../src/os/block/encryption/passphrase.ts'
+import { KeyError, type Siblings } from '../../../../src/os/block/encryption/passphrase.ts'
 import type { KeyUse } from '../../../../src/os/block/encryption/sealed-kind.ts'
 import { Outbound } from '../../../../src/os/outbound.ts'
 import { newCA } from '../../../../src/pki/certificate.ts'
 import { tlsKey } from '../../../../src/pki/key.ts'
 import { kmsMethods } from '../../../../src/programs/kms/methods.ts'
+import { siblingMethods } from '../../../../src/programs/trustd/siblings.ts'
 import { type Method, unary } from '../../../../src/rpc/server/method.ts'
 import { type Server, servePlain, serveTls } from '../../../../src/rpc/server/server.ts'
 import { RpcError } from '../../../../src/rpc/status.ts'
-import { parseKmsEndpoint } from '../../../../src/wire/luks2/kms-endpoint.ts'
+import { parseKmsEndpoint, siblingEndpoint } from '../../../../src/wire/luks2/kms-endpoint.ts'
 
 const host = '127.0.0.1'
 const servers: Server[] = []
@@ -63,23 +64,23 @@ test.each([
 })
 
 test('a key is sealed, and unsealed for the same machine by the same server only', async () => {
-  const endpoint = await plain(kmsMethods(key(1)))
+  const endpoint = await plain(kmsMethods(() => [key(1)]))
   const data = await kind.seal(secret, use(endpoint))
   expect(Object.keys(data)).toEqual(['sealedData'])
   expect(Buffer.from(String(data.sealedData), 'base64').length).toBe(60)
   expect(await kind.unseal(data, use(endpoint))).toEqual(secret)
   expect(await kind.unseal(data, use(endpoint, uuid.toUpperCase()))).toEqual(secret)
   const otherMachine = await failure(kind.unseal(data, use(endpoint, uuid.replace('1', '2'))))
-  expect(otherMachine?.message).toContain('sealed no such key for machine "22345678-')
+  expect(otherMachine?.message).toContain('sealed no such key for "22345678-')
   expect([otherMachine instanceof KeyError, otherMachine?.passing]).toEqual([true, false])
-  await expect(kind.unseal(data, use(await plain(kmsMethods(key(2)))))).rejects.toThrow(
+  await expect(kind.unseal(data, use(await plain(kmsMethods(() => [key(2)]))))).rejects.toThrow(
     'does not unseal it: this server sealed no such key',
   )
 })
 
 test('over TLS the authorities of the machine are trusted, and no other', async () => {
   const ca = newCA({ subject: { organizations: ['kms'] }, kind: 'ed25519', now: new Date(), sans: { ips: [host] } })
-  const server = await serveTls({ host, port: 0 }, { cert: ca.crt, key: tlsKey(ca.key) }, serving(kmsMethods(key(1))))
+  const server = await serveTls({ host, port: 0 }, { cert: ca.crt, key: tlsKey(ca.key) }, serving(kmsMethods(() => [key(1)])))
   servers.push(server)
   const endpoint = `https://${host}:${server.port}`
   const trusted = kmsKeys(trusting(ca.crt))
@@ -113,6 +114,42 @@ test('answers that are no key are refused, and so is what a disk holds in place 
     }),
   ])
   expect(await failure(kind.seal(secret, use(refusing)))).toMatchObject({ passing: false, message: expect.stringContaining('not you') })
+})
+
+test('control planes seal for a volume: those that cannot are skipped, and the token is needed', async () => {
+  const ca = newCA({ subject: { organizations: ['talos'] }, kind: 'ed25519', now: new Date(), sans: { ips: [host] } })
+  const plane = async (fill?: number) => {
+    const methods = siblingMethods(
+      () => (fill === undefined ? undefined : [key(fill)]),
+      () => 'token',
+    )
+    const server = await serveTls({ host, port: 0 }, { cert: ca.crt, key: tlsKey(ca.key) }, serving(methods))
+    servers.push(server)
+    return `${host}:${server.port}`
+  }
+  const addresses = [`${host}:1`, await plane(), await plane(5)]
+  const on = (siblings: Siblings | undefined, volume = 'EPHEMERAL'): KeyUse => ({
+    ...{ key: { slot: 0, type: 'kms', kmsEndpoint: siblingEndpoint }, slot: 0, volume, sources: { siblings } },
+  })
+  const known = { addresses, ca: ca.crt, token: 'token' }
+  const data = await kind.seal(secret, on(known))
+  expect(await kind.unseal(data, on(known))).toEqual(secret)
+  expect(await kind.unseal(data, on({ ...known, addresses: addresses.toReversed() }))).toEqual(secret)
+  const none = await failure(kind.unseal(data, on(undefined)))
+  expect([none?.message, none?.passing]).toEqual(['no control plane of the cluster is known yet', true])
+  const without = await failure(kind.unseal(data, on({ ...known, addresses: addresses.slice(0, 2) })))
+  expect(without?.message).toContain('this control plane has no SiblingKeysConfig')
+  expect(without?.passing).toBe(true)
+  const last = addresses.slice(2)
+  const [otherVolume, otherToken] = [
+    await failure(kind.unseal(data, on({ ...known, addresses: last }, 'u-data'))),
+    await failure(kind.unseal(data, on({ ...known, addresses: last, token: 'other' }))),
+  ]
+  expect([otherVolume?.passing, otherToken?.passing]).toEqual([false, false])
+  expect(otherVolume?.message).toContain('no control plane unseals it')
+  expect(otherToken?.message).toContain('invalid token')
+  const other = newCA({ subject: { organizations: ['other'] }, kind: 'ed25519', now: new Date() })
+  expect((await failure(kind.unseal(data, on({ ...known, ca: other.crt }))))?.message).toContain('certificate is not trusted')
 })
 
 test('a machine that cannot be named seals nothing', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { ConfigContainer } from '../../../../src/os/config/container.ts'
 import { parseConfig } from '../../../../src/os/config/parse.ts'
-import { config } from '../../config/machine.ts'
+import { config, whole } from '../../config/machine.ts'
 
 const problems = (encryption: string, kind = 'RawVolumeConfig') =>
   ConfigContainer.parse(
@@ -23,11 +23,24 @@ test.each([
   expect(problems(encryption).join()).toContain(problem)
 })
 
+test('control planes seal for volumes of workers, except for STATE', () => {
+  const volume = (type: 'worker' | 'controlplane', name: string) =>
+    whole[type]
+      .patch(
+        `---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: ${name}\nencryption: {provider: luks2, keys: [{slot: 0, kms: {endpoint: "sibling://"}}]}\n`,
+      )
+      .validate('metal')
+      .errors.map(({ message }) => message)
+  expect(volume('worker', 'EPHEMERAL')).toEqual([])
+  expect(volume('worker', 'STATE').join()).toContain('needs the configuration, which is on STATE')
+  expect(volume('controlplane', 'EPHEMERAL').join()).toContain('protects nothing on a control plane')
+})
+
 test('everything that acts is accepted, in the older section too', () => {
   expect(
     problems('cipher: "xchacha20,aes-adiantum-plain64", keySize: 256, blockSize: 4096, keys: [{slot: 31, nodeID: {}, lockToState: true}]'),
   ).toEqual([])
-  expect(problems('keys: [{slot: 0, kms: {endpoint: "https://kms.example"}}]')).toEqual([])
+  expect(problems('keys: [{slot: 0, kms: {endpoint: "https://kms.example"}}, {slot: 1, kms: {endpoint: "sibling://"}}]')).toEqual([])
   expect(problems('keys: [{slot: 0, tpm: {}}, {slot: 1, tpm: {options: {pcrs: []}, checkSecurebootStatusOnEnroll: true}}]')).toEqual([])
   const older = (fields: string) =>
     parseConfig(config('worker', `machine: {systemDiskEncryption: {state: {${fields}}}}`))
