@@ -43,6 +43,21 @@ test('one key of a volume stays, and none goes while another is not in place', (
   expect(encryptionRefusals(config(`[${a}]`), config(`[${a}, ${b}]`), store('STATE', ['slot 1: no UUID']))).toEqual([])
 })
 
+test('keys of a KMS and of the TPM are different ones, and so are those of two servers', () => {
+  const [tpm, one, other] = [
+    '{ slot: 0, tpm: {} }',
+    '{ slot: 0, kms: { endpoint: "https://a" } }',
+    '{ slot: 0, kms: { endpoint: "https://b" } }',
+  ]
+  const reason = (was: string, is: string) => encryptionRefusals(config(`[${was}]`), config(`[${is}]`), store())[0]?.message ?? ''
+  expect([reason(tpm, one), reason(one, tpm), reason(one, other)].map((each) => each.includes('none of its keys stays'))).toEqual([
+    true,
+    true,
+    true,
+  ])
+  expect([reason(tpm, '{ slot: 0, tpm: { options: { pcrs: [] } } }'), reason(one, one.replace('slot: 0', 'slot: 1'))]).toEqual(['', ''])
+})
+
 test('the older section and the document are the same', () => {
   const older = ConfigContainer.parse(machine(`  systemDiskEncryption:\n    state: { provider: luks2, keys: [${a}] }\n`))
   expect(encryptionRefusals(older, config(`[${a}]`), store())).toEqual([])

@@ -29,5 +29,9 @@ function reasonAgainst(was: Encryption | undefined, is: Encryption | undefined, 
   return undefined
 }
 
-const materialOf = ({ static: passphrase, nodeID, lockToState = false }: EncryptionKey): string =>
-  JSON.stringify([passphrase?.passphrase ?? '', passphrase ? false : nodeID !== undefined, lockToState])
+/** What opens the volume. Other PCRs are the same key in the TPM, which is sealed again. */
+function materialOf({ static: passphrase, nodeID, kms, lockToState = false }: EncryptionKey): string {
+  if (passphrase) return JSON.stringify(['static', passphrase.passphrase ?? '', lockToState])
+  if (nodeID) return JSON.stringify(['nodeID', '', lockToState])
+  return JSON.stringify(kms ? ['kms', kms.endpoint ?? '', lockToState] : ['tpm', '', lockToState])
+}
