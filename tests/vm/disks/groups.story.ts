@@ -97,10 +97,10 @@ test(
 )
 
 test('volumes that LVM uses itself are not shown', async () => {
-  const listed = (await admin('get', 'discoveredvolumes', '-o', 'json')).stdout
-  const labels = [...listed.matchAll(/"label": "(\w+)"/g)].map(([, label]) => label)
-  expect(labels.filter((label) => label === 'twice')).toEqual(['twice'])
-  expect([...listed.matchAll(/"dev_path": "\/dev\/dm-\d+"/g)]).toHaveLength(4)
+  const listed = (await admin('get', 'discoveredvolumes')).stdout.split('\n').filter((line) => /\sdm-\d/.test(line))
+  // The root of the system is a mapping too.
+  const labels = listed.filter((line) => !line.includes('squashfs')).map((line) => line.trim().split(/\s+/).at(-1) ?? '')
+  expect(labels.sort()).toEqual(['plain', 'thin', 'twice', 'u-new'])
 }, 60_000)
 
 test('a disk of a group in use is not wiped, with a line that states how', async () => {
