@@ -93,11 +93,11 @@ test(
     await powerOn(path('ichor-amd64.iso'))
     await machine.shows(/maintenance: waiting for a machine configuration/, 20 * minutes)
     await machine.takes(path('controlplane.yaml'), 20 * minutes)
-    await machine.shows(/image cache copied/, 30 * minutes)
+    await machine.shows(/image cache copied/, 60 * minutes)
     await machine.shows(/sequence=install phase=stopEverything /, 15 * minutes)
     await machine.off(15 * minutes)
   },
-  90 * minutes,
+  140 * minutes,
 )
 
 test(
