@@ -1,4 +1,5 @@
 /** A small release with the products that mkimage.sh makes of one. */
+import type { KeyObject } from 'node:crypto'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Arch, targets } from '../../../rootfs/build/target.ts'
@@ -24,14 +25,18 @@ const rootHash = 'ab'.repeat(32)
 const hashOf = (content: Buffer) => new Bun.CryptoHasher('sha256').update(content).digest('hex')
 
 /** The kernel image with a command line. */
-export const uki = (commandLine: string, initramfs: Buffer = Buffer.alloc(5000, 7)): Buffer =>
-  makeUki({ stub: program(), osRelease: 'ID=ichor\n', commandLine, initramfs, kernel: program(0x900000) })
+export const uki = (
+  commandLine: string,
+  initramfs: Buffer = Buffer.alloc(5000, 7),
+  { stub = program(), pcrKey }: { stub?: Buffer; pcrKey?: KeyObject } = {},
+): Buffer => makeUki({ stub, osRelease: 'ID=ichor\n', commandLine, initramfs, kernel: program(0x900000), ...(pcrKey && { pcrKey }) })
 
 /** What a release has besides its kernel image. */
 export interface Inside {
   readonly initramfs: Buffer
   readonly root: Buffer
   readonly verity: Verity
+  readonly stub?: Buffer
 }
 
 const inert: Inside = {
@@ -59,7 +64,7 @@ export async function writeProducts(
   folder: string,
   kernelImage = uki(line),
   arch: Arch = 'amd64',
-  { initramfs, root, verity } = inert,
+  { initramfs, root, verity, stub = program() } = inert,
 ): Promise<Release> {
   const parts = join(folder, `.parts-${arch}`)
   const { suffix } = targets[arch]
@@ -69,7 +74,7 @@ export async function writeProducts(
     'initramfs.xz': initramfs,
     'root.sqsh': root,
     'systemd-boot.efi': Buffer.alloc(700, 3),
-    'systemd-stub.efi': program(),
+    'systemd-stub.efi': stub,
     vmlinuz: program(0x900000),
     'vmlinuz.efi': kernelImage,
   }

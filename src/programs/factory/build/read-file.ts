@@ -48,7 +48,7 @@ export async function withStretch<T>({ file: path, offset: start }: Stretch, use
     const read = readerOf(file, basename(path))
     return await use((offset, length) => read(start + offset, length))
   } finally {
-    await handle.close()
+    await file.close()
   }
 }
 
