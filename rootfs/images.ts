@@ -6,13 +6,13 @@
 import { createReadStream } from 'node:fs'
 import type { ImageLayer, ImageRecord, ImageTable, LayerEntry } from '../src/oci/image.ts'
 import { layerMediaType, layerSegments, layerSize, parentEntries } from '../src/oci/layer.ts'
+import { contentSize, sourceOf, type Tree, type TreeEntry } from '../src/programs/factory/root/tree.ts'
 import { pausePath } from './build/built-programs.ts'
 import { hashOf } from './build/cache.ts'
 import { releases } from './build/go-recipes.ts'
 import type { KubernetesRelease } from './build/kubernetes.ts'
 import { present } from './build/present.ts'
 import { type Arch, libraryFolderOf, type Target, targets } from './build/target.ts'
-import { contentSize, sourceOf, type Tree, type TreeEntry } from './build/tree.ts'
 import { certificateBundle } from './debian/parts.ts'
 
 /** Where the table of images lies in the root file system. */

@@ -530,6 +530,7 @@ describe('facts', () => {
     'os/diagnosis/explain.ts': 'the last output of services and containers',
     'os/k8s/kubelet/serving-request.ts': 'a key usage of Kubernetes, whose name has a space',
     'os/lifecycle/slots/grub-config.ts': 'the fields of a boot entry, which the file holds as comments',
+    'programs/factory/release/pcr-policy.ts': 'the version of a stub of systemd, which it states in a text',
     'programs/talosctl/cluster/engine/images.ts': 'the name of a loaded image: the API of container engines has no field for it',
     'programs/talosctl/cluster/qemu/accelerator.ts': 'the console of a kernel',
     'programs/talosctl/commands/machineconfig/edit.ts': 'the position in the answer of a node: the API has no field for it',

@@ -3,6 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import packageJson from '../../package.json'
 import type { SbomPart } from '../../src/oci/spdx.ts'
+import { Tree } from '../../src/programs/factory/root/tree.ts'
+import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import { addDebianFiles, librariesOf } from '../debian/files.ts'
 import { formatLock, type LockedPackage, parseLock } from '../debian/lock.ts'
 import { addImages, imagePlans } from '../images.ts'
@@ -13,8 +15,6 @@ import { addPrograms, type BuiltProgram, programParts } from './built-programs.t
 import type { KubernetesRelease } from './kubernetes.ts'
 import { binaryPart, debianPartsOf } from './sbom-parts.ts'
 import { type Target, targets } from './target.ts'
-import { Tree } from './tree.ts'
-import { verifyTree } from './verify.ts'
 
 /** The lock of Debian packages. */
 export const lockPathOf = ({ suffix }: Target): string => join(import.meta.dir, `../debian${suffix}.lock`)

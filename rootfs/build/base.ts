@@ -1,7 +1,7 @@
 /** The generated parts of the root file system: folders, user names, and os-release. */
 import { programs } from '../../src/program-table.ts'
+import type { Tree } from '../../src/programs/factory/root/tree.ts'
 import { type Target, targets } from './target.ts'
-import type { Tree } from './tree.ts'
 
 /** Where something is mounted or bound when a node runs. */
 const mountPoints: Record<string, number> = {

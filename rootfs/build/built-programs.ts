@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SbomPart } from '../../src/oci/spdx.ts'
+import type { Tree } from '../../src/programs/factory/root/tree.ts'
 import { hashOf } from './cache.ts'
 import { exclusive } from './exclusive.ts'
 import { buildGo, type GoRecipe, type ImagePlace } from './go.ts'
@@ -11,7 +12,6 @@ import { buildPause, pauseSource } from './pause.ts'
 import { present } from './present.ts'
 import { goPart, programPart } from './sbom-parts.ts'
 import { type Target, targets } from './target.ts'
-import type { Tree } from './tree.ts'
 
 /** A program as it was built. */
 export interface BuiltProgram {

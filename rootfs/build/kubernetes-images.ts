@@ -9,6 +9,7 @@ import packageJson from '../../package.json'
 import type { ImageRecord } from '../../src/oci/image.ts'
 import { blobFile, manifestFile } from '../../src/oci/image-cache.ts'
 import { parseReference } from '../../src/oci/reference.ts'
+import { Tree } from '../../src/programs/factory/root/tree.ts'
 import { librariesOf } from '../debian/files.ts'
 import { kubernetesImagePlans, layerBytes, makeImages } from '../images.ts'
 import { addPackages, lockPath } from './assemble.ts'
@@ -22,7 +23,6 @@ import { kube } from './go-recipes.ts'
 import { prepareHost } from './host.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
 import { recipes } from './rootfs.ts'
-import { Tree } from './tree.ts'
 
 /** Where the images of a release go. */
 export const imagesFolder = ({ version }: KubernetesRelease): string => join(dist, `kubernetes-images-v${version}`)

@@ -1,14 +1,14 @@
 /** Packs a tree into an image in dist/. */
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import type { TreeEntry } from '../../src/programs/factory/root/tree.ts'
+import { writeSquashfs } from '../../src/programs/factory/root/writer.ts'
 import { BlockPress } from '../squashfs/blocks.ts'
 import type { Compressor } from '../squashfs/compressor.ts'
-import { writeSquashfs } from '../squashfs/writer.ts'
 import { dist } from './binary.ts'
 import { cacheFolder, hashFile } from './cache.ts'
 import { exclusive } from './exclusive.ts'
 import { formatSize, task } from './progress.ts'
-import type { TreeEntry } from './tree.ts'
 
 /** XZ with the largest blocks that SquashFS has. */
 export const smallest = { blockSize: 1024 * 1024 }

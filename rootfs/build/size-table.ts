@@ -1,5 +1,5 @@
+import { contentSize, type Tree } from '../../src/programs/factory/root/tree.ts'
 import { formatSize } from './progress.ts'
-import { contentSize, type Tree } from './tree.ts'
 
 /** How much of an image one part is. */
 export interface SizeRow {

@@ -1,9 +1,9 @@
 /** Takes Debian packages apart to the files wanted and exactly the shared libraries these ask for. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import type { Tree } from '../../src/programs/factory/root/tree.ts'
 import { type Task, task } from '../build/progress.ts'
 import { libraryFolderOf, type Target, targets } from '../build/target.ts'
-import type { Tree } from '../build/tree.ts'
 import { type TakenPackage, takeAhead, takePackage } from './archive.ts'
 import { readElf } from './elf.ts'
 import type { LockedPackage } from './lock.ts'

@@ -5,14 +5,15 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../src/wire/cpio.ts'
+import { type InitramfsEntry, initramfsArchive, trustArchive } from '../../src/programs/factory/release/initramfs.ts'
+import type { Verity } from '../../src/programs/factory/root/verity.ts'
+import { cpioPadding, cpioTypes } from '../../src/wire/cpio.ts'
 import { moduleName, moduleOrder, parseModulesDep } from '../../src/wire/modules-dep.ts'
 import { cached, hashOf } from '../build/cache.ts'
 import { present } from '../build/present.ts'
 import type { Arch } from '../build/target.ts'
 import type { Kernel } from './kernel.ts'
 import { early, KernelError, mayHoldRoot } from './modules.ts'
-import { rootName, type Verity, verityLine } from './verity.ts'
 
 /** What an initramfs is made of. */
 export interface InitramfsParts {
@@ -27,27 +28,12 @@ export interface InitramfsParts {
 /** Of Zstandard, which the kernel unpacks several times as fast as XZ. */
 const level = 19
 
-interface Entry {
-  name: string
-  mode: number
-  content?: Uint8Array
-}
-
-const dir = (name: string): Entry => ({ name, mode: cpioTypes.dir | 0o755 })
-const file = (name: string, content: Uint8Array | string, mode = 0o444): Entry => ({
+const dir = (name: string): InitramfsEntry => ({ name, mode: cpioTypes.dir | 0o755 })
+const file = (name: string, content: Uint8Array | string, mode = 0o444): InitramfsEntry => ({
   name,
   mode: cpioTypes.file | mode,
   content: Buffer.from(content),
 })
-
-function archive(entries: readonly Entry[]): Buffer {
-  const parts = entries.flatMap(({ name, mode, content = new Uint8Array() }, at) => [
-    cpioHeader({ name, mode, size: content.length }, at + 1),
-    content,
-    cpioPadding(content.length),
-  ])
-  return Buffer.concat([...parts, cpioTrailer()])
-}
 
 /** Kinds of names that devices on the way to a medium give themselves. */
 const aliased = /^(acpi|mmc|nvme|pci|platform|scsi|sdio|usb|virtio|vmbus|xen):/
@@ -88,26 +74,18 @@ export async function makeInitramfs({ kernel, arch, stage0, verity, publicKey }:
   const list = moduleList(order, dependencies, table('modules.alias'), arch)
   if (order.length > limits.modules || Buffer.byteLength(list) >= limits.list)
     throw new KernelError(`stage 0 has room for ${limits.modules} modules and ${limits.list} bytes of their list, this kernel needs more`)
-  const bulk = archive([
+  const bulk = initramfsArchive([
     ...['dev', 'ichor', 'medium', 'modules', 'proc', 'root', 'sys'].map(dir),
     file('init', readFileSync(stage0), 0o755),
     file('modules/list', list),
     ...order.map((each) => file(`modules/${base(each)}`, readFileSync(join(tree, each)))),
   ])
   // What differs from build to build is small and comes behind, so that the bulk is compressed only when it changes.
-  const own = archive([file('ichor/root', verityLine(verity)), file('ichor/key.pub', publicKey)])
   const part = await cached('initramfs', { bulk: hashOf(bulk), level, bun: Bun.version }, async (folder) => {
     await Bun.write(join(folder, 'bulk'), await Bun.zstdCompress(bulk, { level }))
   })
   const compressed = readFileSync(join(part.folder, 'bulk'))
-  return Buffer.concat([compressed, cpioPadding(compressed.length), own, cpioPadding(own.length)])
-}
-
-/** The second archive: header before the root's bytes, and what comes behind them. */
-export function rootArchive(verity: Verity): { before: Uint8Array; after: Uint8Array } {
-  const size = verity.blocks * 4096
-  const header = cpioHeader({ name: `ichor/${rootName(verity)}`, mode: cpioTypes.file | 0o444, size }, 1)
-  return { before: header, after: Buffer.concat([cpioPadding(size), cpioTrailer()]) }
+  return Buffer.concat([compressed, cpioPadding(compressed.length), trustArchive(verity, publicKey)])
 }
 
 const base = (path: string) => path.slice(path.lastIndexOf('/') + 1)

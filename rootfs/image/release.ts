@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path'
 import packageJson from '../../package.json'
 import { formatManifest } from '../../src/oci/image-manifest.ts'
 import { publicLine, signatureLine } from '../../src/programs/factory/image-key.ts'
+import { makeUki } from '../../src/programs/factory/release/uki.ts'
+import { appendVerity, type Verity } from '../../src/programs/factory/root/verity.ts'
 import { encryptionProviders } from '../../src/wire/luks2/metadata.ts'
 import { policyKeyFingerprint, policyKeyWord } from '../../src/wire/tpm2/pcr-signatures.ts'
 import { hashFile } from '../build/cache.ts'
@@ -14,8 +16,6 @@ import { makeGrub } from './grub.ts'
 import { makeInitramfs } from './initramfs.ts'
 import type { Starters } from './kernel.ts'
 import { type SecureBootKeys, signProgram } from './secure-boot.ts'
-import { makeUki } from './uki/uki.ts'
-import { appendVerity, type Verity } from './verity.ts'
 
 /** Version of the system, as in `v1.13.100`. */
 export const version = `v${packageJson.version}`

@@ -5,17 +5,12 @@
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Block, Press } from '../../src/programs/factory/root/data.ts'
 import { hashOf, used } from '../build/cache.ts'
 import type { Compressor } from './compressor.ts'
 
-/** A block as stored: compressed, or as it is when that is not smaller. */
-export interface Block {
-  bytes: Uint8Array
-  compressed: boolean
-}
-
 /** Compresses blocks, some at a time, remembering them. */
-export class BlockPress {
+export class BlockPress implements Press {
   readonly #folder: string
   readonly compressor: Compressor
   #compressed = 0

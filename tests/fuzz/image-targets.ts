@@ -1,8 +1,17 @@
 /** Parsers of images of disks and programs. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { makeIso } from '../../rootfs/image/iso.ts'
 import { parseRange } from '../../src/oci/byte-range.ts'
 import { parseGivenMeta } from '../../src/os/block/meta/given.ts'
 import { metaParameter } from '../../src/programs/factory/meta-parameter.ts'
+import { parseTrust, trustArchive } from '../../src/programs/factory/release/initramfs.ts'
+import { unpackerOf } from '../../src/programs/factory/root/compression.ts'
+import { readSquashfsBase } from '../../src/programs/factory/root/read.ts'
+import { parseDirectoryListing, parseInode } from '../../src/programs/factory/root/records.ts'
+import { Tree } from '../../src/programs/factory/root/tree.ts'
+import { writeSquashfs } from '../../src/programs/factory/root/writer.ts'
 import { peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { parseIsoRecords, readIsoFiles, replaceIsoFile } from '../../src/wire/iso9660/files.ts'
 import { program } from '../rootfs/program.ts'
@@ -12,6 +21,24 @@ const [iso] = makeIso({
   ...{ label: 'SEED', grub: { medium: Buffer.alloc(4096), hybrid: Buffer.alloc(512) }, efi: { file: '', size: 0 }, serial: 1 },
   files: ['usr/a', 'usr/b.txt'].map((path) => ({ path, content: Buffer.from(path) })),
 })
+
+/** A small root file system. */
+const squashfs = await (async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'fuzz-root-'))
+  const tree = new Tree()
+  tree.text('seed', '/etc/a', 'a')
+  tree.text('seed', '/etc/large', 'b'.repeat(9000))
+  tree.link('seed', '/b', 'etc')
+  const plain = { id: 6, pressSmall: (content: Uint8Array) => content }
+  const press = { compressor: plain, press: async (content: Uint8Array) => ({ bytes: content, compressed: false }) }
+  try {
+    await writeSquashfs(join(folder, 'root'), tree.entries(), { blockSize: 4096, press })
+    return readFileSync(join(folder, 'root'))
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})()
+const trust = trustArchive({ rootHash: 'ab'.repeat(32), salt: 'cd'.repeat(32), dataBlocks: 1, blocks: 2 }, 'key')
 
 /** Parsers by name. */
 export const imageTargets: Record<string, Target> = {
@@ -27,6 +54,28 @@ export const imageTargets: Record<string, Target> = {
     seeds: iso && 'bytes' in iso ? [iso.bytes.subarray(22 * 2048, 23 * 2048)] : [],
     answers: ['DecodeError'],
     run: (input) => void parseIsoRecords(Buffer.from(input)),
+  },
+  'root file systems of releases': {
+    seeds: [squashfs],
+    answers: ['SquashfsError'],
+    run: async (input) => {
+      await readSquashfsBase(async (offset, length) => input.subarray(offset, offset + length), input.length, unpackerOf)
+    },
+  },
+  'inodes of SquashFS': {
+    seeds: [Buffer.from('0300ed01000000000000000001000000010000000100000061', 'hex')],
+    answers: ['SquashfsError'],
+    run: (input) => void parseInode(Buffer.from(input), 4096),
+  },
+  'folders of SquashFS': {
+    seeds: [Buffer.from('000000000000000001000000000000000200000061', 'hex')],
+    answers: ['SquashfsError'],
+    run: (input) => void parseDirectoryListing(Buffer.from(input)),
+  },
+  'what an initramfs trusts': {
+    seeds: [trust],
+    answers: ['DecodeError'],
+    run: (input) => void parseTrust(Buffer.from(input)),
   },
   'programs of the firmware': {
     seeds: [program()],

@@ -8,8 +8,8 @@ import type { GoRecipe } from '../../rootfs/build/go.ts'
 import { goPrograms } from '../../rootfs/build/go-recipes.ts'
 import { kubernetesReleases } from '../../rootfs/build/kubernetes.ts'
 import { MissingError } from '../../rootfs/build/present.ts'
-import { Tree } from '../../rootfs/build/tree.ts'
 import { sbomOf } from '../../rootfs/sbom.ts'
+import { Tree } from '../../src/programs/factory/root/tree.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-programs-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { Tree, TreeError } from '../../rootfs/build/tree.ts'
-import { verifyTree } from '../../rootfs/build/verify.ts'
 import { addExtensions, extensionsPath } from '../../rootfs/image/extensions/extensions.ts'
+import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
+import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
 
 let work: string

@@ -2,9 +2,9 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { makeEfiPartition } from '../../rootfs/image/efi-partition.ts'
 import { type IsoFile, makeIso } from '../../rootfs/image/iso.ts'
 import { IsoError } from '../../rootfs/image/iso-sectors.ts'
+import { makeEfiPartition } from '../../src/programs/factory/release/efi-partition.ts'
 import { readIso } from './read-iso.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-iso-'))

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { median } from '../../bench/median.ts'
 import { MissingError, present } from '../../rootfs/build/present.ts'
-import { contentSize, Tree, TreeError } from '../../rootfs/build/tree.ts'
+import { contentSize, Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
 
 test('what has to be there is returned, and its absence has a name', () => {
   expect(present(0, 'zero')).toBe(0)

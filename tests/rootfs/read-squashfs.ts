@@ -29,6 +29,10 @@ export function readSquashfs(image: Buffer): Map<string, Found> {
     const bytes = image.subarray(at + 2, at + 2 + size)
     return { content: length & 0x8000 ? bytes : Buffer.from(Bun.zstdDecompressSync(bytes)), next: at + 2 + size }
   }
+  const ends = new Map([
+    [inodeTable, directoryTable],
+    [directoryTable, place(fragmentCount > 0 ? fragmentTable : idTable)],
+  ])
   const metadata = (table: number, block: number, offset: number, length: number): Buffer => {
     const parts: Buffer[] = []
     let at = table + block
@@ -37,7 +41,7 @@ export function readSquashfs(image: Buffer): Map<string, Found> {
       parts.push(content)
       have += content.length
       at = next
-      if (at >= image.length) break
+      if (at >= (ends.get(table) ?? image.length)) break
     }
     return Buffer.concat(parts).subarray(offset, offset + length)
   }

@@ -5,11 +5,11 @@ import { UsageError } from '../../rootfs/build/failure.ts'
 import { kubernetesReleases } from '../../rootfs/build/kubernetes.ts'
 import { debianPartsOf } from '../../rootfs/build/sbom-parts.ts'
 import { libraryFolderOf, targetOf, targets } from '../../rootfs/build/target.ts'
-import { Tree } from '../../rootfs/build/tree.ts'
 import { debianParts } from '../../rootfs/debian/parts.ts'
 import { imageOptions } from '../../rootfs/image/options.ts'
 import { imagePlans, makeImages } from '../../rootfs/images.ts'
 import { loaderFilesOf } from '../../src/os/lifecycle/slots/loader-renewal.ts'
+import { Tree } from '../../src/programs/factory/root/tree.ts'
 
 test('the machine that builds is the target unless another is named', () => {
   expect(targetOf()).toBe(targets.amd64)

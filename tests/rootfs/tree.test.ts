@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { Tree, TreeError } from '../../rootfs/build/tree.ts'
-import { verifyTree } from '../../rootfs/build/verify.ts'
+import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
+import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 
 function small(): Tree {
   const tree = new Tree()

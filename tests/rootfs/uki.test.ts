@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { makeUki } from '../../rootfs/image/uki/uki.ts'
+import { makeUki } from '../../src/programs/factory/release/uki.ts'
 import { addSections, PeError, peImageSize, peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { program } from './program.ts'
 

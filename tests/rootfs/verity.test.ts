@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { appendVerity, hashLevel, hashTree, rootName, VerityError, verityLine } from '../../rootfs/image/verity.ts'
+import { appendVerity, hashLevel, hashTree, rootName, VerityError, verityLine } from '../../src/programs/factory/root/verity.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-verity-'))
 afterAll(() => rmSync(folder, { recursive: true }))

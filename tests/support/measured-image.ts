@@ -1,6 +1,6 @@
 /** A kernel image with a signed PCR policy, and a TPM that has measured its start, as firmware, stub and stage 0 do. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { makeUki } from '../../rootfs/image/uki/uki.ts'
+import { makeUki } from '../../src/programs/factory/release/uki.ts'
 import { peSections } from '../../src/wire/efi/pe.ts'
 import { Tpm, type Transmit } from '../../src/wire/tpm2/tpm.ts'
 import { program, stubOf } from '../rootfs/program.ts'

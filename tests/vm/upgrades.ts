@@ -7,7 +7,7 @@
 import { expect, test } from 'bun:test'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskOn } from '../../rootfs/image/disk-file.ts'
+import { diskOn } from '../../src/programs/factory/release/disk-file.ts'
 import { FatVolume } from '../../src/wire/fat/volume.ts'
 import { readTable } from '../../src/wire/gpt/table.ts'
 import { viewOf } from '../../src/wire/probe/view.ts'

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
+import type { Tree } from '../../../src/programs/factory/root/tree.ts'
 import type { ExtensionEntry } from '../../../src/programs/talosctl/extension/content.ts'
 import { openImage } from '../../../src/programs/talosctl/extension/image-source.ts'
 import type { ExtensionMetadata } from '../../../src/programs/talosctl/extension/manifest.ts'
@@ -10,7 +11,6 @@ import { type Extension, unpackExtension } from '../../../src/programs/talosctl/
 import { release } from '../../../src/release.ts'
 import { UsageError } from '../../build/failure.ts'
 import { run } from '../../build/run.ts'
-import type { Tree } from '../../build/tree.ts'
 
 /** Where a node finds which extensions its image has (src/os/runtime/controllers/extension-status.ts). */
 export const extensionsPath = '/etc/extensions.yaml'

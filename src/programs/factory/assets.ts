@@ -5,8 +5,7 @@ import type { Segment } from '../../oci/image.ts'
 import { parseManifest } from '../../oci/image-manifest.ts'
 import { CommandLineError, extendCommandLine } from '../../oci/kernel-command-line.ts'
 import { codeOf } from '../../wire/errno.ts'
-import type { Builds } from './build/builds.ts'
-import { deriveRelease, ukiSegments } from './build/derived.ts'
+import { type Derived, deriveRelease, ukiSegments } from './build/derived.ts'
 import { type DiskOrder, diskFile, diskSegments, firmwareOf } from './build/disk.ts'
 import { installerSegments } from './build/installer.ts'
 import { isoSegments } from './build/iso.ts'
@@ -17,6 +16,7 @@ import { compress, conversions } from './formats/convert.ts'
 import { metaParameter } from './meta-parameter.ts'
 import { fileNameOf, namesOf, pathOf, type Release } from './releases.ts'
 import type { Schematic } from './schematic.ts'
+import { remadeRelease, type Workshop } from './workshop.ts'
 
 /** Something to download. */
 export interface Asset {
@@ -72,16 +72,14 @@ const filesOf = ({ arch }: Release) => files.filter(([, file]) => arch === 'amd6
 /** How the files are built that have a command line. */
 const products: Readonly<Record<string, (release: Release, order: Order) => Promise<Segment[]>>> = {
   'ichor-amd64.iso': async (release, { base, line, key }) => isoSegments(release, await deriveRelease(release, line, key), { base, line }),
-  'ichor-installer-amd64.tar': async (release, { line, key }) => installerSegments(release, await deriveRelease(release, line, key)),
+  'ichor-installer-amd64.tar': async (release, { line, key }) => derivedInstaller(release, await deriveRelease(release, line, key)),
   [diskFile]: diskSegments,
   'ichor-amd64.efi': ukiSegments,
 }
 
-/** What images are built with. */
-export interface Workshop {
-  readonly builds: Builds
-  /** The key that the releases are signed with. */
-  readonly key?: KeyObject | undefined
+function derivedInstaller(release: Release, { before, files: changed, uki }: Derived): Promise<Segment[]> {
+  const contents = new Map([...changed].map(([file, bytes]) => [file, [{ bytes }]]))
+  return installerSegments(release, { before, contents, uki })
 }
 
 /** The asset of a name as in `kernel-amd64`, which is built when the schematic has arguments. Throws FactoryError. */
@@ -110,15 +108,27 @@ export async function assetOf(workshop: Workshop, release: Release, schematic: S
 }
 
 /** The path of a file of the release, or of the one that was built in its place. */
-async function fileOf({ builds, key }: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
-  const own = pathOf(release, file)
-  if (conversions[file]) return convertedDisk({ builds, key }, release, schematic, file)
+async function fileOf(workshop: Workshop, release: Release, schematic: Schematic, file: string): Promise<string> {
+  if (conversions[file]) return convertedDisk(workshop, release, schematic, file)
   const product = products[file]
-  if (!product) return own
+  const parameters = parametersOf(release)
+  const line = lineOf(parameters, schematic, file === 'ichor-amd64.iso')
+  const base = parameters.join(' ')
+  if (file === 'ichor-vmlinuz') return pathOf(release, file)
+  const made = await remadeRelease(workshop, release, schematic, { base, line: product ? line : base })
+  return productOf(workshop, made, { file, line, meta: file === diskFile ? (schematic.customization.meta ?? []) : [] })
+}
+
+/** The path of a file of a release with a command line, and with values of META. */
+async function productOf(
+  { builds, signers: { key } }: Workshop,
+  release: Release,
+  { file, line, meta }: { file: string; line: string; meta: Order['meta'] },
+): Promise<string> {
+  const own = pathOf(release, file)
+  const product = products[file]
   const base = parametersOf(release)
-  const line = lineOf(base, schematic, file === 'ichor-amd64.iso')
-  const meta = file === diskFile ? (schematic.customization.meta ?? []) : []
-  if (line === base.join(' ') && meta.length === 0) return own
+  if (!product || (line === base.join(' ') && meta.length === 0)) return own
   const stamps = await Promise.all(
     [file, 'ichor-amd64.efi', 'ichor-amd64.manifest', 'ichor-cmdline'].map((each) => stampOf(pathOf(release, each))),
   )
@@ -126,6 +136,12 @@ async function fileOf({ builds, key }: Workshop, release: Release, schematic: Sc
   const build = async (path: string, signal: AbortSignal) =>
     writeFile(path, await product(release, { base: base.join(' '), line, meta, key }), signal)
   return builds.take([file, line, JSON.stringify(meta), signer, ...stamps], build)
+}
+
+/** The release whose parts are in the images of a schematic: with its extensions. Throws FactoryError. */
+export function extendedRelease(workshop: Workshop, release: Release, schematic: Schematic): Promise<Release> {
+  const base = parametersOf(release).join(' ')
+  return remadeRelease(workshop, release, schematic, { base, line: base })
 }
 
 /** A disk in another format: as it is in the release, when the schematic changes nothing, or from the raw one. */
@@ -179,11 +195,10 @@ const platformOf = (parameters: readonly string[]) =>
 
 /** Refuses what an image that is built does not have. */
 function refuseContent({ customization, overlay }: Schematic): void {
-  const { embeddedMachineConfiguration, systemExtensions, bootloader, secureboot, diskImage } = customization
+  const { embeddedMachineConfiguration, bootloader, secureboot, diskImage } = customization
   const wanted = Object.entries({
     overlay: overlay.image || overlay.name,
     embeddedMachineConfiguration,
-    systemExtensions: systemExtensions?.officialExtensions?.length,
     bootloader,
     secureboot: secureboot?.enrollKeys || secureboot?.includeWellKnownCertificates,
     diskImage: diskImage?.sectorSize,

@@ -59,7 +59,8 @@ export async function imageSbom({ name, sha256, release, schematic }: Subject): 
   })
 }
 
-function parsedSbom(text: string): SpdxDocument {
+/** The SBOM of a release. Throws FactoryError. */
+export function parsedSbom(text: string): SpdxDocument {
   const wrong = new FactoryError(500, `"${sbomFile}" of the release is no SPDX document: make it again with mkimage.sh`)
   try {
     const document = JSON.parse(text) as Partial<SpdxDocument>

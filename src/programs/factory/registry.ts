@@ -2,11 +2,12 @@
 import { existsSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import type { Segment } from '../../oci/image.ts'
-import { type Asset, assetOf, type Workshop } from './assets.ts'
+import { type Asset, assetOf } from './assets.ts'
 import { type ArchivedImage, installerFile, openInstaller } from './build/installer.ts'
 import { FactoryError } from './factory-error.ts'
 import { findReleases, pathOf, type Release, releasesOf } from './releases.ts'
 import type { Schematics } from './schematics.ts'
+import type { Workshop } from './workshop.ts'
 
 /** What the registry serves from. */
 export interface RegistrySource {

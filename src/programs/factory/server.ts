@@ -5,15 +5,17 @@ import type { ServerTls } from '../../rpc/http2/listen.ts'
 import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
-import { assetOf, bootParameters, type Workshop } from './assets.ts'
+import { assetOf, bootParameters, extendedRelease } from './assets.ts'
 import { imageSbom, provenance, sbomOf, vexOf } from './attest.ts'
 import { Checksums, download } from './download.ts'
+import { offeredFor } from './extensions.ts'
 import { FactoryError } from './factory-error.ts'
 import { longestForm, pageAnswer, postForm } from './page/routes.ts'
 import { InstallerRegistry } from './registry.ts'
 import { architectureOf, architectures, findReleases, releaseOf, releasesOf, versionsOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
 import type { Schematics } from './schematics.ts'
+import type { Workshop } from './workshop.ts'
 
 /** What is served and where. */
 export interface FactoryOptions {
@@ -100,9 +102,12 @@ async function answer(options: FactoryOptions, request: Request, url: URL, state
   }
   if (pathname === '/versions') return Response.json(versionsOf(findReleases(options.images)))
   if (room === 'version' && ['extensions/official', 'overlays/official'].includes(rest.join('/'))) {
-    releasesOf(options.images, first)
-    // No extension and no overlay is added to an image that is built already.
-    return Response.json([])
+    const [{ version }] = releasesOf(options.images, first)
+    // No overlay is added to an image that is built already.
+    const offered = rest[0] === 'extensions' ? offeredFor(options.workshop.extensions ?? [], version) : []
+    return Response.json(
+      offered.map(({ ref, digest, metadata: { name, author, description } }) => ({ name, ref, digest, author, description })),
+    )
   }
   if (room === 'image' && rest.length === 2) return image(options, request, { id: first, origin, state, path: rest })
   if (room === 'pxe' && rest.length === 2) {
@@ -113,8 +118,9 @@ async function answer(options: FactoryOptions, request: Request, url: URL, state
   }
   const arch = architectures.find((each) => each === rest[1])
   if (room === 'spdx' && rest.length === 2 && arch) {
-    options.schematics.get(first)
-    return text(await sbomOf(releaseOf(options.images, rest[0] ?? '', arch)), 'application/spdx+json')
+    const schematic = options.schematics.get(first)
+    const release = await extendedRelease(options.workshop, releaseOf(options.images, rest[0] ?? '', arch), schematic)
+    return text(await sbomOf(release), 'application/spdx+json')
   }
   if (room === 'vex' && rest.join() === 'vex.json') return vex(options, first)
   if (pathname === '/v2' || pathname === '/v2/') return Response.json({}, { headers: registryVersion })
@@ -140,8 +146,11 @@ async function image(
   if (statement === undefined) return download(asset, request)
   if (statement === 'sha256' || statement === 'sha512') return text(await state.checksums.lineOf(asset, statement))
   const subject = { name: stem, sha256: await state.checksums.hashOf(asset, 'sha256'), release, schematic }
-  if (statement === 'spdx.json') return text(await imageSbom(subject), 'application/spdx+json')
-  return text(await provenance(subject, origin, workshop.key), 'application/vnd.in-toto+json')
+  if (statement === 'spdx.json') {
+    const extended = await extendedRelease(workshop, release, schematic)
+    return text(await imageSbom({ ...subject, release: extended }), 'application/spdx+json')
+  }
+  return text(await provenance(subject, origin, workshop.signers.key), 'application/vnd.in-toto+json')
 }
 
 const registryVersion = { 'docker-distribution-api-version': 'registry/2.0' }

@@ -4,9 +4,9 @@ import { assemble } from '../../../rootfs/build/assemble.ts'
 import { kubernetesReleases } from '../../../rootfs/build/kubernetes.ts'
 import { fastest, pack } from '../../../rootfs/build/pack.ts'
 import { withParts } from '../../../rootfs/build/rootfs.ts'
-import { verifyTree } from '../../../rootfs/build/verify.ts'
 import { addExtensions, unpackExtensions } from '../../../rootfs/image/extensions/extensions.ts'
 import { zstd } from '../../../rootfs/squashfs/compressor.ts'
+import { verifyTree } from '../../../src/programs/factory/root/verify.ts'
 
 /** Packs the image. Throws for extensions that are refused. */
 export async function packExtendedRoot(path: string, images: readonly string[]): Promise<void> {

@@ -69,7 +69,7 @@ test('the provenance of an image names its hash, schematic and release, and is s
 
 test('what is not there is named', async () => {
   const builds = new Builds()
-  await using factory = served(folder, { workshop: { builds } })
+  await using factory = served(folder, { workshop: { builds, signers: {} } })
   const id = await post(factory)
   const reason = async (path: string) => (await factory.ask(path)).text()
   expect(await reason(`/image/${id}/${version}/metal-amd64-uki.efi.provenance.json`)).toContain('start the factory with --key')

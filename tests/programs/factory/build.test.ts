@@ -3,7 +3,6 @@ import { generateKeyPairSync } from 'node:crypto'
 import { cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { withDiskFile } from '../../../rootfs/image/disk-file.ts'
 import * as files from '../../../src/linux/fs/files.ts'
 import { checkManifest } from '../../../src/oci/image-manifest.ts'
 import { parseGivenMeta } from '../../../src/os/block/meta/given.ts'
@@ -13,6 +12,7 @@ import { filesFor, openRelease, slotRelease, verifyFiles } from '../../../src/os
 import { Builds } from '../../../src/programs/factory/build/builds.ts'
 import { Overlay, stretchOf } from '../../../src/programs/factory/build/overlay.ts'
 import { writeQcow2 } from '../../../src/programs/factory/formats/qcow2.ts'
+import { withDiskFile } from '../../../src/programs/factory/release/disk-file.ts'
 import { formatFat } from '../../../src/wire/fat/format.ts'
 import { FatVolume } from '../../../src/wire/fat/volume.ts'
 import { newTable, writeTable } from '../../../src/wire/gpt/table.ts'
@@ -47,7 +47,7 @@ async function image(factory: Factory, name: string, schematic: object = wanted)
 function checkRelease(files: ReadonlyMap<string, Buffer>): void {
   const of = (name: string) => files.get(name) ?? Buffer.alloc(0)
   const manifest = checkManifest(of('manifest'), of('manifest.sig').toString(), publicLine(releaseKey))
-  expect(manifest.files).toHaveLength(7)
+  expect(manifest.files).toHaveLength(8)
   for (const { name, size, sha256 } of manifest.files)
     expect([name, of(name).length, new Bun.CryptoHasher('sha256').update(of(name)).digest('hex')]).toEqual([name, size, sha256])
   expect(of('cmdline').toString()).toBe(`${changed}\n`)
@@ -165,7 +165,7 @@ test('a disk has its arguments in the boot entry, and values of META in both cop
   signed.writeUInt32LE(16, 0x98 + 108)
   signed.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
   writeFileSync(at('ichor-amd64.efi'), signed)
-  expect((await image(factory, 'metal-amd64.raw')).reason).toContain('signed for Secure Boot')
+  expect((await image(factory, 'metal-amd64.raw')).reason).toContain('the signature for Secure Boot of the kernel image covers')
 }, 20_000)
 
 test('a machine takes the installer of a schematic when it trusts the key of the release, and refuses it otherwise', async () => {
@@ -196,7 +196,7 @@ test.each([
 
 test('the kernel image alone needs no key, what is signed names the key that it lacks', async () => {
   const builds = new Builds()
-  await using factory = served(folder, { workshop: { builds } })
+  await using factory = served(folder, { workshop: { builds, signers: {} } })
   const { bytes } = await image(factory, 'metal-amd64-uki.efi')
   expect(bytes.equals(uki(changed))).toBe(true)
   for (const name of ['metal-amd64.iso', 'installer-amd64.tar'])
@@ -205,7 +205,7 @@ test('the kernel image alone needs no key, what is signed names the key that it 
 })
 
 test('another key than that of the release is refused', async () => {
-  const workshop = { builds: new Builds(), key: generateKeyPairSync('ed25519').privateKey }
+  const workshop = { builds: new Builds(), signers: { key: generateKeyPairSync('ed25519').privateKey } }
   await using factory = served(folder, { workshop })
   expect((await image(factory, 'metal-amd64.iso')).reason).toBe('the release is signed with another key than that of --key\n')
   workshop.builds.close()
@@ -219,7 +219,10 @@ test('arguments are refused where a signature of the kernel image covers them', 
   signed.writeUInt32LE(16, 0x98 + 108)
   signed.writeUInt32LE(8, 0x98 + 112 + 4 * 8 + 4)
   writeFileSync(join(own, 'ichor-amd64.efi'), signed)
-  expect(await image(factory, 'metal-amd64.iso')).toMatchObject({ status: 400, reason: expect.stringContaining('signed for Secure Boot') })
+  expect(await image(factory, 'metal-amd64.iso')).toMatchObject({
+    status: 400,
+    reason: expect.stringContaining('the signature for Secure Boot of the kernel image covers'),
+  })
   writeFileSync(join(own, 'ichor-amd64.efi'), stubOf(252))
   expect((await image(factory, 'metal-amd64-uki.efi')).reason).toContain('the program has no section ".cmdline"')
 })

@@ -32,7 +32,13 @@ export function writeRelease(folder: string, version: string): void {
 /** A factory over a folder, with a client of it. */
 export function served(images: string, options: Partial<FactoryOptions> = {}) {
   const builds = new Builds()
-  const common = { host: '127.0.0.1', port: 0, schematics: new Schematics(), workshop: { builds, key: releaseKey }, log: silent }
+  const common = {
+    host: '127.0.0.1',
+    port: 0,
+    schematics: new Schematics(),
+    workshop: { builds, signers: { key: releaseKey } },
+    log: silent,
+  }
   const factory = serveFactory({ ...common, images, ...options })
   const ask = (path: string, init?: RequestInit) => fetch(`${factory.url}${path}`, init)
   const close = async () => {

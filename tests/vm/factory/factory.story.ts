@@ -1,9 +1,10 @@
 /**
- * From the page of the image factory to a machine, as a newcomer does it: an ISO with a kernel argument starts and installs a machine,
- * which is then upgraded to the installer of another schematic that it pulls from the factory's registry.
+ * From the page of the image factory to a machine, as a newcomer does it: an ISO with an extension and a kernel argument starts and
+ * installs a machine, which is then upgraded to the installer of another schematic, with one more extension, that it pulls from the
+ * factory's registry.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { imageKey } from '../../../rootfs/image/key.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -30,9 +31,10 @@ beforeAll(async () => {
   // What an ended run has left belongs to another factory.
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder)
+  for (const name of ['greeting', 'farewell']) await buildExtension(name)
   port = await freePort()
   const program = [process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'factory', 'serve']
-  const kept = ['--cache', path('cache'), '--key', imageKey().path]
+  const kept = ['--cache', path('cache'), '--key', imageKey().path, '--extensions', path('extensions')]
   factory = Bun.spawn([...program, '--images', dist, '--listen', `127.0.0.1:${port}`, '--external-url', `http://${host()}`, ...kept], {
     stdio: ['ignore', 'inherit', 'inherit'],
   })
@@ -53,12 +55,26 @@ afterAll(async () => {
   forgetState(folder)
 })
 
-/** What the page offers for a kernel argument: the address of the ISO, and the image in its line for an upgrade. */
-async function order(argument: string): Promise<{ iso: string; image: string }> {
+/** An extension with a file of its name, in the folder of the factory. */
+async function buildExtension(name: string): Promise<void> {
+  const files = path(`${name}/rootfs/usr/local/share/${name}`)
+  mkdirSync(files, { recursive: true })
+  mkdirSync(path('extensions'), { recursive: true })
+  writeFileSync(join(files, 'text'), `${name} from an extension\n`)
+  const program = [process.execPath, join(import.meta.dir, '../../../src/main.ts'), 'talosctl', 'extension', 'build', path(name)]
+  const flags = ['--name', name, '--version', '1.0', '--output', path(`extensions/${name}.tar`)]
+  const child = Bun.spawn([...program, ...flags], { stdio: ['ignore', 'inherit', 'inherit'] })
+  expect(await child.exited).toBe(0)
+}
+
+/** What the page offers for a kernel argument and extensions: the address of the ISO, and the image in its line for an upgrade. */
+async function order(argument: string, extensions: readonly string[]): Promise<{ iso: string; image: string }> {
   const [, version = ''] = /<option[^>]*>(v[^<]+)</.exec(await (await fetch(here())).text()) ?? []
+  const form = new URLSearchParams({ version, arguments: argument })
+  for (const each of extensions) form.append('extension', each)
   const answer = await fetch(`${here()}/page/schematic`, {
     method: 'POST',
-    body: new URLSearchParams({ version, arguments: argument }),
+    body: form,
     redirect: 'manual',
   })
   const page = await (await fetch(`${here()}${answer.headers.get('location')}`)).text()
@@ -81,10 +97,21 @@ const runs = (slot: 'a' | 'b', parameter: string) =>
     30 * minutes,
   )
 
+/** The machine has the files of extensions, and lists them with the schematic. */
+async function hasExtensions(...names: string[]): Promise<void> {
+  for (const name of names) {
+    const { stdout } = await admin('read', `/usr/local/share/${name}/text`)
+    expect(stdout).toBe(`${name} from an extension\n`)
+  }
+  const { stdout } = await admin('get', 'extensions', '--output', 'json')
+  const listed = [...stdout.matchAll(/"name": ?"([^"]+)",\s*"version"/g)].map(([, name]) => name)
+  expect(listed).toEqual([...names, 'schematic'])
+}
+
 test(
   'the ISO of the page has the checksum that the factory gives, and starts with the argument',
   async () => {
-    const { iso } = await order('ichor.order=first')
+    const { iso } = await order('ichor.order=first', ['greeting'])
     const bytes = Buffer.from(await (await fetch(`${here()}${iso}`)).arrayBuffer())
     const sum = await (await fetch(`${here()}${iso}.sha256`)).text()
     expect(sum.split(' ')[0]).toBe(new Bun.CryptoHasher('sha256').update(bytes).digest('hex'))
@@ -114,18 +141,20 @@ test(
     const taken = async () => /sequence=install/.test(running().console) || (await apply()).code === 0
     await running().until('the configuration is taken', taken, 15 * minutes)
     await runs('a', 'ichor.order=first')
+    await hasExtensions('greeting')
   },
   90 * minutes,
 )
 
 test(
-  'it is upgraded to the installer of another schematic with the line of the page',
+  'it is upgraded to the installer of another schematic, with one more extension, with the line of the page',
   async () => {
-    const { image } = await order('ichor.order=second')
+    const { image } = await order('ichor.order=second', ['greeting', 'farewell'])
     const upgraded = await admin('upgrade', '--image', image, '--timeout', '40m')
     expect(upgraded.stderr).toContain('marked good')
     expect(upgraded.code).toBe(0)
     await runs('b', 'ichor.order=second')
+    await hasExtensions('greeting', 'farewell')
   },
   90 * minutes,
 )

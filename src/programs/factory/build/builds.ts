@@ -13,7 +13,7 @@ const mostAtOnce = 4
 const mostWaiting = 64
 const timeLimit = 20 * 60_000
 
-/** Writes a file at a path. */
+/** Writes a file, or fills a folder, at a path. */
 export type Build = (path: string, signal: AbortSignal) => Promise<void>
 
 /** Files by what they were built of. One that is requested twice at a time is built once, and goes on when its clients leave. */
@@ -37,7 +37,7 @@ export class Builds {
     chmodSync(this.#folder, 0o700)
     // What a run that was killed has left is not whole.
     const names = readdirSync(this.#folder)
-    for (const name of names) if (name.endsWith('.new')) rmSync(join(this.#folder, name))
+    for (const name of names) if (/\.new(?:\.|$)/.test(name)) rmSync(join(this.#folder, name), { recursive: true })
     const files = names
       .filter((name) => /^[0-9a-f]{64}$/.test(name))
       .map((name) => ({ name, made: statSync(join(this.#folder, name)).mtimeMs }))
@@ -76,7 +76,7 @@ export class Builds {
       this.#kept.add(name)
       return path
     } catch (error) {
-      rmSync(draft, { force: true })
+      rmSync(draft, { recursive: true, force: true })
       if (failedWith(error, 'ENOSPC'))
         throw new FactoryError(507, 'no space is left for what is built here: lower --cache-size or free some')
       if (limit.aborted) throw new FactoryError(503, `the image was not built within ${timeLimit / 60_000} minutes`)
@@ -105,7 +105,7 @@ export class Builds {
     let held = files.reduce((sum, each) => sum + each.size, size)
     for (const { name, size: freed } of files) {
       if (held <= this.limit) break
-      rmSync(join(this.#folder, name), { force: true })
+      rmSync(join(this.#folder, name), { recursive: true, force: true })
       this.#kept.delete(name)
       held -= freed
     }
@@ -114,8 +114,9 @@ export class Builds {
 
 const blockSize = 512
 
-/** Bytes that a file takes on its disk. */
+/** Bytes that a file takes on its disk, or a folder with its files. */
 function sizeOf(path: string): number | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
-  return stats && stats.blocks * blockSize
+  if (!stats?.isDirectory()) return stats && stats.blocks * blockSize
+  return readdirSync(path).reduce((sum, name) => sum + (sizeOf(join(path, name)) ?? 0), 0)
 }

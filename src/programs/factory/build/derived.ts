@@ -6,7 +6,7 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { Segment } from '../../../oci/image.ts'
 import { parseManifest } from '../../../oci/image-manifest.ts'
 import { bytesOf, patchSegments } from '../../../oci/segments.ts'
-import { PeError, peSections, peSigned, replaceSection } from '../../../wire/efi/pe.ts'
+import { PeError, replaceSection } from '../../../wire/efi/pe.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { FactoryError } from '../factory-error.ts'
 import { signatureLine } from '../image-key.ts'
@@ -31,36 +31,20 @@ export interface Derived {
 
 /** Where the headers of a kernel image end at the latest. */
 const headLimit = 64 << 10
-const ukiFile = 'ichor-amd64.efi'
-
-/** Refuses arguments where Secure Boot has the kernel image take its own. Throws FactoryError. */
-export const refuseSigned = (release: Release): Promise<void> =>
-  withFile(release, ukiFile, async ({ size, read }) => checkUnsigned(Buffer.from(await read(0, Math.min(size, headLimit)))))
-
-function checkUnsigned(head: Buffer): void {
-  try {
-    if (!peSigned(head)) return
-  } catch (error) {
-    throw damaged(error)
-  }
-  const how = 'give them to "mkimage.sh --extra-kernel-arg"'
-  throw new FactoryError(400, `the kernel image is signed for Secure Boot with its arguments: ${how}`)
-}
+/** The kernel image of a release. */
+export const ukiFile = 'ichor-amd64.efi'
 
 const damaged = (error: unknown) =>
   error instanceof PeError ? new FactoryError(500, `"${ukiFile}" of the release: ${messageOf(error)}`) : error
 
-/** Where the kernel image differs with a command line. Throws FactoryError for one that is signed or measured. */
+/** Where the kernel image differs with a command line, which no signature must cover. Throws FactoryError. */
 function patchUki(release: Release, commandLine: string): Promise<Patch[]> {
   return withFile(release, ukiFile, async ({ size, read }) => {
     const head = Buffer.from(await read(0, Math.min(size, headLimit)))
-    checkUnsigned(head)
     try {
-      if (peSections(head, size).some(({ name }) => name === '.pcrsig'))
-        throw new FactoryError(400, 'the PCR policy of the kernel image covers its arguments: give them to "mkimage.sh --extra-kernel-arg"')
       return replaceSection(head, size, { name: '.cmdline', content: Buffer.from(commandLine) })
     } catch (error) {
-      throw error instanceof FactoryError ? error : damaged(error)
+      throw damaged(error)
     }
   })
 }
@@ -91,7 +75,7 @@ export async function deriveRelease(release: Release, commandLine: string, key: 
 }
 
 /** Machines accept a release of the key that their own has, so that another key would make an image that nothing can be upgraded to. */
-function checkKey(manifest: string, signature: string, key: KeyObject | undefined): asserts key is KeyObject {
+export function checkKey(manifest: string, signature: string, key: KeyObject | undefined): asserts key is KeyObject {
   if (!key)
     throw new FactoryError(
       400,
@@ -101,10 +85,11 @@ function checkKey(manifest: string, signature: string, key: KeyObject | undefine
     throw new FactoryError(500, 'the release is signed with another key than that of --key')
 }
 
-/** The manifest with other sizes and sums; lines that are not known here stay. */
-function restated(manifest: string, changed: ReadonlyMap<string, { size: number; sha256: string }>): string {
+/** The manifest with other sizes and sums, and another root; lines that are not known here stay. */
+export function restated(manifest: string, changed: ReadonlyMap<string, { size: number; sha256: string }>, rootHash?: string): string {
   const lines = manifest.split('\n').map((line) => {
     const [key, name = ''] = line.split(' ')
+    if (key === 'root-hash' && rootHash !== undefined) return `root-hash ${rootHash}`
     const now = key === 'file' ? changed.get(name) : undefined
     return now ? `file ${name} ${now.size} ${now.sha256}` : line
   })

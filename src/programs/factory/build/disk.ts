@@ -14,16 +14,18 @@ import { viewOf } from '../../../wire/probe/view.ts'
 import type { ReadAt } from '../../../wire/tar/read.ts'
 import { FactoryError } from '../factory-error.ts'
 import type { Release } from '../releases.ts'
-import { refuseSigned } from './derived.ts'
 import { Overlay, stretchOf } from './overlay.ts'
 import { withFile } from './read-file.ts'
 
 /** The raw disk of a release. */
 export const diskFile = 'ichor-amd64.raw'
-const sectorSize = 512
+/** Bytes of a sector. */
+export const sectorSize = 512
 const tableSize = 34 * sectorSize
-const entries = '/loader/entries'
-const slotFile = '/a/slot.cfg'
+/** The entries of systemd-boot. */
+export const entries = '/loader/entries'
+/** What GRUB starts of slot A. */
+export const slotFile = '/a/slot.cfg'
 
 /** What a disk has another of: a command line in place of that of the release, and values of META by tag. */
 export interface DiskOrder {
@@ -34,7 +36,6 @@ export interface DiskOrder {
 
 /** The bytes of the disk; `base` is the command line of the release. Throws FactoryError. */
 export async function diskSegments(release: Release, { base, line, meta }: DiskOrder): Promise<Segment[]> {
-  if (line !== base) await refuseSigned(release)
   return withFile(release, diskFile, async ({ path, size, read }) => {
     const overlay = new Overlay(read, size)
     try {
@@ -54,7 +55,8 @@ export async function diskSegments(release: Release, { base, line, meta }: DiskO
   })
 }
 
-async function partitionsOf(read: ReadAt, size: number): Promise<GptTable['partitions']> {
+/** The partitions of a disk. Throws DecodeError. */
+export async function partitionsOf(read: ReadAt, size: number): Promise<GptTable['partitions']> {
   const length = Math.min(size, tableSize)
   const stretches = await Promise.all([0, size - length].map(async (offset) => ({ offset, bytes: await read(offset, length) })))
   return readTable(viewOf(size, stretches), sectorSize).partitions
@@ -82,13 +84,16 @@ async function changeArguments(volume: FatVolume, base: string, line: string): P
   let changed = 0
   for (const file of files) {
     const text = Buffer.from(await volume.read(file, 64 << 10)).toString()
-    const replaced =
-      file === slotFile
-        ? text.replace(` ${grubWords(base)} `, () => ` ${grubWords(line)} `)
-        : text.replace(`\noptions ${base} `, () => `\noptions ${line} `)
+    const replaced = withArguments(text, file, base, line)
     if (replaced === text) continue
     await volume.replace(file, Buffer.from(replaced))
     changed++
   }
   if (changed === 0) throw new FactoryError(500, `"${diskFile}" of the release does not start its command line`)
 }
+
+/** The text of a boot entry with another command line. */
+export const withArguments = (text: string, file: string, base: string, line: string): string =>
+  file === slotFile
+    ? text.replace(` ${grubWords(base)} `, () => ` ${grubWords(line)} `)
+    : text.replace(`\noptions ${base} `, () => `\noptions ${line} `)

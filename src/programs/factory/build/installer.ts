@@ -8,7 +8,7 @@ import { findTarPlaces, type ReadAt, type TarPlace } from '../../../wire/tar/rea
 import { tarEnd, tarHeader } from '../../../wire/tar/write.ts'
 import { FactoryError } from '../factory-error.ts'
 import { fileNameOf, installFolderOf, type Release } from '../releases.ts'
-import type { Derived } from './derived.ts'
+import type { Patch } from './derived.ts'
 import { withFile } from './read-file.ts'
 
 /** The archive of a release for amd64. */
@@ -65,8 +65,18 @@ export async function openInstaller(read: ReadAt, size: number): Promise<Archive
   return { index, manifest, config, blobs: new Map(blobs) }
 }
 
-/** The archive with what the derived release has others of. Throws FactoryError. */
-export function installerSegments(release: Release, derived: Derived): Promise<Segment[]> {
+/** What an installer has another of. */
+export interface InstallerOrder {
+  /** The manifest of the release itself. */
+  readonly before: string
+  /** Whole files of `/usr/install/<arch>/`. */
+  readonly contents: ReadonlyMap<string, readonly Segment[]>
+  /** Where its `vmlinuz.efi` differs, when it is not among them. */
+  readonly uki: readonly Patch[]
+}
+
+/** The archive with what the order has others of. Throws FactoryError. */
+export function installerSegments(release: Release, derived: InstallerOrder): Promise<Segment[]> {
   return withFile(release, installerFile, async ({ path, size, read }) => {
     const { index, manifest, config, blobs } = await openInstaller(read, size)
     const place = blobs.get(manifest.layers[0]?.digest ?? '')
@@ -94,7 +104,7 @@ export function installerSegments(release: Release, derived: Derived): Promise<S
 async function changedLayer(
   layer: { file: string; offset: number; length: number },
   read: ReadAt,
-  { release, derived }: { release: Release; derived: Derived },
+  { release, derived }: { release: Release; derived: InstallerOrder },
 ): Promise<Segment[]> {
   const inLayer: ReadAt = (offset, length) => read(layer.offset + offset, length)
   const places = new Map((await findTarPlaces(inLayer, layer.length)).map((place) => [place.name, place]))
@@ -111,14 +121,14 @@ async function changedLayer(
     [layer],
     derived.uki.map(({ offset, bytes }) => ({ offset: uki.offset + offset, bytes })),
   )
-  const changed = [...derived.files]
+  const changed = [...derived.contents]
     .map(([name, content]) => ({ place: placeOf(name), content }))
     .sort((a, b) => a.place.offset - b.place.offset)
   const parts: Segment[] = []
   let at = 0
   for (const { place, content } of changed) {
     const start = place.offset - tarBlock
-    parts.push(...sliceSegments(patched, at, start - at), ...member(place.name, [{ bytes: content }]))
+    parts.push(...sliceSegments(patched, at, start - at), ...member(place.name, content))
     at = place.offset + place.size + tarPadding(place.size).length
   }
   return [...parts, ...sliceSegments(patched, at, layer.length - at)]

@@ -10,8 +10,10 @@ import { fileNameOf, installFolderOf, type Release } from '../releases.ts'
 import type { Derived, Patch } from './derived.ts'
 import { withFile } from './read-file.ts'
 
-const isoFile = 'ichor-amd64.iso'
-const menuFile = 'boot/grub/grub.cfg'
+/** The ISO of a release. */
+export const isoFile = 'ichor-amd64.iso'
+/** What GRUB shows. */
+export const menuFile = 'boot/grub/grub.cfg'
 
 /** The bytes of the ISO; `base` is the command line of the release. Throws FactoryError. */
 export function isoSegments(release: Release, derived: Derived, { base, line }: { base: string; line: string }): Promise<Segment[]> {
@@ -50,7 +52,7 @@ export function isoSegments(release: Release, derived: Derived, { base, line }: 
 }
 
 /** The menu with another command line in each of its entries. */
-function changedMenu(menu: string, kernel: string, { base, line }: { base: string; line: string }): string {
+export function changedMenu(menu: string, kernel: string, { base, line }: { base: string; line: string }): string {
   const start = `${kernel} ${grubWords(base)}`
   const lines = menu.split('\n')
   if (!lines.some((each) => each.startsWith(start)))

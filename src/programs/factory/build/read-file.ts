@@ -1,9 +1,14 @@
 /** Stretches of files of a release. */
-import { open, stat } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Segment } from '../../../oci/image.ts'
 import { codeOf } from '../../../wire/errno.ts'
 import type { ReadAt } from '../../../wire/tar/read.ts'
 import { FactoryError } from '../factory-error.ts'
 import { fileNameOf, pathOf, type Release } from '../releases.ts'
+
+/** Bytes of a file. */
+export type Stretch = Extract<Segment, { file: string }>
 
 /** The file of a release with the name `name` for amd64, open for as long as `use` runs. Throws FactoryError when the release does not have it. */
 export async function withFile<T>(
@@ -18,18 +23,32 @@ export async function withFile<T>(
   })
   try {
     const { size } = await handle.stat()
-    const read: ReadAt = async (offset, length) => {
-      const bytes = Buffer.alloc(length)
-      for (let have = 0; have < length; ) {
-        const { bytesRead } = await handle.read(bytes, have, length - have, offset + have)
-        if (bytesRead === 0) throw new FactoryError(503, `"${name}" of the release ends before byte ${offset + length}: retry`)
-        have += bytesRead
-      }
-      return bytes
-    }
-    return await use({ path, size, read })
+    return await use({ path, size, read: readerOf(handle, name) })
   } finally {
     await handle.close()
+  }
+}
+
+const readerOf =
+  (file: FileHandle, name: string): ReadAt =>
+  async (offset, length) => {
+    const bytes = Buffer.alloc(length)
+    for (let have = 0; have < length; ) {
+      const { bytesRead } = await file.read(bytes, have, length - have, offset + have)
+      if (bytesRead === 0) throw new FactoryError(503, `"${name}" of the release ends before byte ${offset + length}: retry`)
+      have += bytesRead
+    }
+    return bytes
+  }
+
+/** A stretch of a file that is open for as long as `use` runs. */
+export async function withStretch<T>({ file: path, offset: start }: Stretch, use: (read: ReadAt) => Promise<T>): Promise<T> {
+  const file = await open(path)
+  try {
+    const read = readerOf(file, basename(path))
+    return await use((offset, length) => read(start + offset, length))
+  } finally {
+    await file.close()
   }
 }
 

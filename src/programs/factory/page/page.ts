@@ -1,4 +1,5 @@
 /** The page of the factory: a form that makes a schematic, and what there is to download for one. It needs no script. */
+import type { OfferedExtension } from '../extensions.ts'
 import type { Schematic } from '../schematic.ts'
 import { type Html, html } from './html.ts'
 
@@ -19,6 +20,9 @@ export interface PageContent {
   readonly arch?: string | undefined
   /** What was typed as kernel arguments, one each line. */
   readonly argumentsText: string
+  /** The extensions that can be chosen, and the names of those that were. */
+  readonly extensions: readonly OfferedExtension[]
+  readonly chosen: readonly string[]
   readonly error?: string | undefined
   readonly result?: Result | undefined
 }
@@ -35,7 +39,7 @@ export interface Result {
 }
 
 /** The whole page. */
-export const pageOf = ({ versions, version, architectures, arch, argumentsText, error, result }: PageContent): string =>
+export const pageOf = ({ error, result, ...chosen }: PageContent): string =>
   html`<!doctype html>
 <html lang="en">
 <head>
@@ -49,11 +53,11 @@ export const pageOf = ({ versions, version, architectures, arch, argumentsText, 
 <body>
 <header>
 <h1>Ichor image factory</h1>
-<p>Images of a release with your kernel arguments, for the first boot of a machine and for its upgrades.</p>
+<p>Images of a release with your kernel arguments and extensions, for the first boot of a machine and for its upgrades.</p>
 </header>
 <main>
 ${error === undefined ? undefined : html`<p class="error" role="alert">${error}</p>`}
-${versions.length === 0 ? html`<p>No release is held here yet. Build one with <code>./mkimage.sh</code>.</p>` : form({ versions, version, architectures, arch, argumentsText })}
+${chosen.versions.length === 0 ? html`<p>No release is held here yet. Build one with <code>./mkimage.sh</code>.</p>` : form(chosen)}
 ${result && resultOf(result)}
 </main>
 </body>
@@ -69,6 +73,8 @@ const form = ({
   architectures,
   arch,
   argumentsText,
+  extensions,
+  chosen,
 }: Omit<PageContent, 'error' | 'result'>) => html`<form method="post" action="/page/schematic">
 <label for="version">Version</label>
 <select id="version" name="version">
@@ -82,8 +88,19 @@ ${options(architectures, arch)}
 <p class="hint" id="arguments-hint">One each line, such as <code>net.ifnames=0</code>. <code>-name</code> removes an argument of the release. Leave it empty for the release as it is.</p>
 <textarea id="arguments" name="arguments" aria-describedby="arguments-hint" spellcheck="false" autocapitalize="off">
 ${argumentsText}</textarea>
+${extensions.length > 0 ? choices(extensions, chosen) : undefined}
 <div><button class="main">Show images</button></div>
 </form>`
+
+const choices = (extensions: readonly OfferedExtension[], chosen: readonly string[]) => html`<fieldset>
+<legend>System extensions</legend>
+${extensions.map(({ metadata: { name, version, description } }) => {
+  const box = chosen.includes(name)
+    ? html`<input type="checkbox" name="extension" value="${name}" checked>`
+    : html`<input type="checkbox" name="extension" value="${name}">`
+  return html`<label>${box} <strong>${name}</strong> ${version}${description === '' ? '' : `: ${description}`}</label>
+`
+})}</fieldset>`
 
 function resultOf({ schematic, version, platform, offers, origin }: Result): Html {
   const image = `${new URL(origin).host}/installer/${schematic.id}:${version}`

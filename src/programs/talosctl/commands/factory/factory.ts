@@ -15,6 +15,14 @@ export function factory(io: Io): Command {
     .option('--cache <folder>', 'keep schematics and built images here; without it they are forgotten when the server ends')
     .option('--cache-size <size>', 'most that built images may take', '16GiB')
     .option('--key <file>', 'key that mkimage.sh signed the releases with; ISOs and installers with other arguments are signed with it')
+    .option('--extensions <list>', 'system extensions that schematics may name: a folder of images, or a file with one image each line')
+    .option('--secure-boot-key <file>', 'key that mkimage.sh signed the boot files with for Secure Boot; "sbsign" signs with it')
+    .option('--secure-boot-cert <file>', 'its certificate in PEM')
+    .option(
+      '--sign-command <command>',
+      'sign for Secure Boot with this program: it is run with two paths, of the file to sign and for the signed one',
+    )
+    .option('--pcr-key <file>', 'key that mkimage.sh signed the PCR policy with')
     .option('--external-url <url>', 'where clients reach this server, when a proxy stands before it')
     .option('--tls-cert <file>', 'certificate in PEM')
     .option('--tls-key <file>', 'its private key in PEM')

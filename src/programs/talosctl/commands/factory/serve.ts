@@ -5,13 +5,14 @@ import { codeOf } from '../../../../wire/errno.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
 import { parseHostPort, parseIpPort } from '../../../../wire/host-port.ts'
 import { Builds } from '../../../factory/build/builds.ts'
-import { KeyError, readKey } from '../../../factory/image-key.ts'
 import { findReleases, versionsOf } from '../../../factory/releases.ts'
 import { Schematics } from '../../../factory/schematics.ts'
 import { type ServedFactory, serveFactory } from '../../../factory/server.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 import { readTls } from '../../kms/served-files.ts'
+import { offeredExtensions } from './offered.ts'
+import { signersOf } from './signers.ts'
 
 /** Flags of `talosctl factory serve`. */
 export interface ServeOptions {
@@ -20,6 +21,11 @@ export interface ServeOptions {
   readonly cache?: string
   readonly cacheSize: string
   readonly key?: string
+  readonly extensions?: string
+  readonly secureBootKey?: string
+  readonly secureBootCert?: string
+  readonly signCommand?: string
+  readonly pcrKey?: string
   readonly externalUrl?: string
   readonly tlsCert?: string
   readonly tlsKey?: string
@@ -37,16 +43,14 @@ export async function runServe(io: Io, options: ServeOptions): Promise<void> {
 }
 
 /** Starts the server. Throws UsageError. */
-export async function startFactory(
-  io: Pick<Io, 'stderr' | 'now'>,
-  { images, listen, cache, cacheSize, key: keyFile, externalUrl, tlsCert, tlsKey, tokenFile }: ServeOptions,
-): Promise<ServedFactory> {
+export async function startFactory(io: Pick<Io, 'stderr' | 'now' | 'env' | 'signal'>, options: ServeOptions): Promise<ServedFactory> {
+  const { images, listen, cache, cacheSize, externalUrl, tlsCert, tlsKey, tokenFile } = options
   const address = parseIpPort(listen) && parseHostPort(listen)
   if (!address) throw new UsageError(`--listen "${listen}" is no address and port: use for example 127.0.0.1:8080`)
   if (!tlsCert !== !tlsKey) throw new UsageError('--tls-cert and --tls-key go together')
   const limit = parseCacheSize(cacheSize)
   const base = externalUrl === undefined ? undefined : parseExternalUrl(externalUrl)
-  const key = keyFile === undefined ? undefined : imageKey(keyFile)
+  const signers = signersOf(options)
   const log = createLogger(
     (entry) => io.stderr.write(`${entry.time.toISOString()} ${formatEntry(entry)}\n`),
     {},
@@ -54,13 +58,15 @@ export async function startFactory(
   )
   const tls = tlsCert && tlsKey ? await readTls(tlsCert, tlsKey) : undefined
   const token = tokenFile === undefined ? undefined : await readToken(tokenFile)
+  const extensions = options.extensions === undefined ? [] : await offeredExtensions(io, options.extensions, log)
   let builds: Builds | undefined
   try {
     const versions = versionsOf(findReleases(images))
     const schematics = new Schematics(cache === undefined ? undefined : join(cache, 'schematics'))
     const kept = new Builds(cache === undefined ? undefined : join(cache, 'builds'), limit)
     builds = kept
-    const server = serveFactory({ ...address, images, schematics, workshop: { builds: kept, key }, externalUrl: base, tls, token, log })
+    const workshop = { builds: kept, signers, extensions, url: base }
+    const server = serveFactory({ ...address, images, schematics, workshop, externalUrl: base, tls, token, log })
     log.info('image factory serves', { url: server.url, versions: versions.join(',') || 'none' })
     const close = async () => {
       await server.close()
@@ -88,14 +94,6 @@ function parseExternalUrl(text: string): string {
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
     throw new UsageError(`--external-url "${text}" is no address: use for example https://factory.example.org`)
   return url.href.replace(/\/+$/, '')
-}
-
-function imageKey(path: string) {
-  try {
-    return readKey(path)
-  } catch (error) {
-    throw error instanceof KeyError ? new UsageError(`--key: ${error.message}`) : error
-  }
 }
 
 const longestToken = 4096

@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newCA } from '../../../../../src/pki/certificate.ts'
 import { type ServeOptions, startFactory } from '../../../../../src/programs/talosctl/commands/factory/serve.ts'
+import { buildExtension } from '../../../../../src/programs/talosctl/extension/build.ts'
 import { newFolder, writeRelease } from '../../../factory/served.ts'
 import { textIo } from '../../text-io.ts'
 
@@ -23,6 +24,11 @@ test.each<[string, Partial<ServeOptions>, string]>([
   ['with a size that is none', { cacheSize: '0GiB' }, '--cache-size "0GiB" is no size: use for example 16GiB'],
   ['at no outer address', { externalUrl: 'factory.example.org' }, '--external-url "factory.example.org" is no address'],
   ['with a key that is none', { key: file('none.pem', 'x') }, 'no private Ed25519 key in PEM'],
+  ['with half a key for Secure Boot', { secureBootKey: 'a' }, '--secure-boot-key and --secure-boot-cert go together'],
+  ['with two signers', { secureBootKey: 'a', secureBootCert: 'b', signCommand: 'c' }, 'leave one of them out'],
+  ['with a program that is not there', { signCommand: 'no-such-signer -x' }, 'there is no program "no-such-signer"'],
+  ['with a policy key that is none', { pcrKey: file('policy.pem', 'x') }, 'no private key without a passphrase in PEM'],
+  ['with no extensions', { extensions: join(folder, 'none') }, 'ENOENT: name a folder of images, or a file with one image each line'],
   ['without images', { images: join(folder, 'none') }, 'read the folder of images: ENOENT'],
 ])('nothing is served %s', async (_, options, reason) => {
   await expect(startFactory(textIo(), { images: folder, listen, cacheSize, ...options })).rejects.toThrow(reason)
@@ -42,4 +48,26 @@ test('versions are served with TLS and a token, and schematics are kept', async 
   const again = await startFactory(textIo(), { images, listen, cacheSize, cache: options.cache })
   expect((await fetch(`${again.url}/schematics/${id}`)).status).toBe(200)
   await again.close()
+})
+
+test('extensions are offered for the releases they are made for, and one with faults is left out, a line each', async () => {
+  const images = newFolder()
+  writeRelease(images, 'v1.13.100')
+  const offered = newFolder()
+  const build = async (name: string, range: string, path = `usr/local/share/${name}`) => {
+    const source = join(newFolder(), name)
+    mkdirSync(join(source, 'rootfs', path), { recursive: true })
+    writeFileSync(join(source, 'rootfs', path, 'text'), name, { mode: 0o644 })
+    const metadata = { name, version: '1', release: range }
+    await buildExtension({ folder: source, metadata, packages: [], arch: 'amd64', output: join(offered, `${name}.tar`) })
+  }
+  await build('here', '>= 1.13.0')
+  await build('later', '>= 1.14.0')
+  writeFileSync(join(offered, 'broken.tar'), 'x'.repeat(1024))
+  const io = textIo()
+  const server = await startFactory(io, { images, listen, cacheSize, extensions: offered })
+  const list = (await (await fetch(`${server.url}/version/v1.13.100/extensions/official`)).json()) as { name: string }[]
+  expect(list.map(({ name }) => name)).toEqual(['here'])
+  expect(io.err).toContain('extension left out')
+  await server.close()
 })

@@ -5,10 +5,11 @@
  * because blocks can then be remembered one by one.
  */
 import { open } from 'node:fs/promises'
-import { contentSize, type TreeEntry } from '../build/tree.ts'
 import { DataWriter, type Output, type SquashfsOptions } from './data.ts'
 import { growTree, InodeWriter } from './inodes.ts'
 import { Metadata, type Place, u32 } from './metadata.ts'
+import type { SquashfsBase } from './read.ts'
+import { contentSize, type TreeEntry } from './tree.ts'
 
 const magic = 0x73717368 // SQUASHFS_MAGIC
 const noXattrs = 0x200 // SQUASHFS_NO_XATTR
@@ -22,11 +23,19 @@ export interface SquashfsResult {
   stored: Map<string, number>
 }
 
-/** Writes the entries (sorted, with parents) as an image at `path`. */
-export async function writeSquashfs(path: string, entries: readonly TreeEntry[], options: SquashfsOptions): Promise<SquashfsResult> {
+/** An image whose data are kept: `path` holds them already, up to where they end. */
+export type Kept = Pick<SquashfsBase, 'contents' | 'fragments' | 'dataEnd'>
+
+/** Writes the entries (sorted, with parents) as an image at `path`. Files that `kept` has a content of are not read. */
+export async function writeSquashfs(
+  path: string,
+  entries: readonly TreeEntry[],
+  options: SquashfsOptions,
+  kept?: Kept,
+): Promise<SquashfsResult> {
   const { pressSmall } = options.press.compressor
-  const file = await open(path, 'w', 0o644)
-  let position = 0
+  const file = await open(path, kept ? 'r+' : 'w', 0o644)
+  let position = kept?.dataEnd ?? 0
   const output: Output = {
     get position() {
       return position
@@ -37,10 +46,11 @@ export async function writeSquashfs(path: string, entries: readonly TreeEntry[],
     },
   }
   try {
-    await output.append(new Uint8Array(superblockSize))
-    const files = entries.filter((entry) => entry.type === 'file' && !entry.linkTo)
+    if (kept) await file.truncate(position)
+    else await output.append(new Uint8Array(superblockSize))
+    const files = entries.filter((entry) => entry.type === 'file' && !entry.linkTo && !kept?.contents.has(entry.path))
     const total = files.reduce((sum, entry) => sum + contentSize(entry), 0)
-    const data = new DataWriter(options, output, total)
+    const data = new DataWriter(options, output, total, kept)
     for (const entry of files) await data.write(entry)
     await data.close()
     const [inodes, directories] = [new Metadata(pressSmall), new Metadata(pressSmall)]

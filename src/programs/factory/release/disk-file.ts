@@ -1,6 +1,6 @@
 /** A file as a disk, for writers of file systems. */
 import { type FileHandle, open } from 'node:fs/promises'
-import type { BlockAccess } from '../../src/wire/fat/block-access.ts'
+import type { BlockAccess } from '../../../wire/fat/block-access.ts'
 
 /** Makes an empty file of a size, lets `use` write to it, and closes it. Unwritten stretches take no room. */
 export async function withDiskFile<T>(path: string, size: number, use: (disk: BlockAccess) => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 /** The EFI system partition of the ISO: boot loader, unified kernel image and root, in a FAT file system. */
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { formatFat } from '../../src/wire/fat/format.ts'
-import { FatVolume } from '../../src/wire/fat/volume.ts'
+import { formatFat } from '../../../wire/fat/format.ts'
+import { FatVolume } from '../../../wire/fat/volume.ts'
 import { withDiskFile } from './disk-file.ts'
 
 /** A file of the partition. */

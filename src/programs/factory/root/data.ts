@@ -1,17 +1,33 @@
 /** The data of an image: blocks of its files, each content once, and the fragment blocks that small files share. */
 import { open } from 'node:fs/promises'
-import { hashOf } from '../build/cache.ts'
-import { contentSize, sourceOf, type TreeEntry } from '../build/tree.ts'
-import type { Block, BlockPress } from './blocks.ts'
 import { SquashfsError } from './error.ts'
+import type { SquashfsBase } from './read.ts'
+import { contentSize, sourceOf, type TreeEntry } from './tree.ts'
 
 const uncompressedBlock = 1 << 24 // SQUASHFS_COMPRESSED_BIT_BLOCK
+
+/** A block as stored: compressed, or as it is when that is not smaller. */
+export interface Block {
+  readonly bytes: Uint8Array
+  readonly compressed: boolean
+}
+
+/** What compresses the blocks of an image. */
+export interface Press {
+  press(content: Uint8Array): Promise<Block>
+  readonly compressor: {
+    /** The format's number (squashfs_fs.h). */
+    readonly id: number
+    /** For metadata, of at most 8 KiB. */
+    pressSmall(content: Uint8Array): Uint8Array
+  }
+}
 
 /** How an image is written. */
 export interface SquashfsOptions {
   /** A power of two from 4 KiB to 1 MiB. */
   blockSize: number
-  press: BlockPress
+  press: Press
   /** Called after each block of data: bytes of content done, and of all. */
   progress?: (done: number, total: number) => void
 }
@@ -34,9 +50,9 @@ export interface Content {
 /** Writes the content of files. `close` writes what is not yet written. */
 export class DataWriter {
   /** By path of the file. */
-  readonly contents = new Map<string, Content>()
+  readonly contents: Map<string, Content>
   /** Records of the fragment table. */
-  readonly fragments: Buffer[] = []
+  readonly fragments: Buffer[]
   /** Stored bytes of each file with bytes of its own; fragments are shared out by size. */
   readonly stored = new Map<string, number>()
   readonly #byHash = new Map<string, Content>()
@@ -48,8 +64,10 @@ export class DataWriter {
   #shared: { entry: TreeEntry; bytes: Uint8Array }[] = []
   #sharedSize = 0
 
-  /** `total` is the size of all files, for the progress. */
-  constructor(options: SquashfsOptions, output: Output, total: number) {
+  /** `total` is the size of all files, for the progress; the data of `base` lie before what is written. */
+  constructor(options: SquashfsOptions, output: Output, total: number, base?: Pick<SquashfsBase, 'contents' | 'fragments'>) {
+    this.contents = new Map(base?.contents)
+    this.fragments = [...(base?.fragments ?? [])]
     this.#options = options
     this.#output = output
     this.#total = total
@@ -157,3 +175,5 @@ async function* pieces(entry: TreeEntry, size: number): AsyncGenerator<Uint8Arra
     await file.close()
   }
 }
+
+const hashOf = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')

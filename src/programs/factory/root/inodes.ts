@@ -1,9 +1,9 @@
 /** The inodes and directories of an image. */
-import { present } from '../build/present.ts'
-import type { TreeEntry } from '../build/tree.ts'
+
 import type { Content } from './data.ts'
 import { SquashfsError } from './error.ts'
 import { type Metadata, type Place, u32 } from './metadata.ts'
+import type { TreeEntry } from './tree.ts'
 
 const noFragment = 0xffffffff // SQUASHFS_INVALID_FRAG
 const noXattr = 0xffffffff // SQUASHFS_INVALID_XATTR
@@ -156,3 +156,8 @@ function writeListing(children: { node: Directory; place: Place }[], directories
 
 /** Numbers of a run are stored as signed 16-bit differences. */
 const inReach = (difference: number) => difference >= -0x8000 && difference <= 0x7fff
+
+function present<T>(value: T | undefined, what: string): T {
+  if (value === undefined) throw new SquashfsError(`${what} is missing`)
+  return value
+}

@@ -1,6 +1,6 @@
 /** A kernel, its command line and its initramfs as one program of the firmware (uapi-group.org "Unified Kernel Image"). */
 import type { KeyObject } from 'node:crypto'
-import { addSections, peImageSize } from '../../../src/wire/efi/pe.ts'
+import { addSections, peImageSize } from '../../../wire/efi/pe.ts'
 import { policyKeySection, policySignatures } from './pcr-policy.ts'
 
 /** What a unified kernel image is made of. */

@@ -3,10 +3,10 @@
  * is sealed to the key that signs it is unsealed for every image of the same maker, and for no other.
  */
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
-import { PeError, peSections } from '../../../src/wire/efi/pe.ts'
-import { type BankHash, bankHashes } from '../../../src/wire/tpm2/constants.ts'
-import { emptyPolicy, policyPcrDigest } from '../../../src/wire/tpm2/pcr.ts'
-import { signedBanks, signPolicy } from '../../../src/wire/tpm2/pcr-signatures.ts'
+import { PeError, peSections } from '../../../wire/efi/pe.ts'
+import { type BankHash, bankHashes } from '../../../wire/tpm2/constants.ts'
+import { emptyPolicy, policyPcrDigest } from '../../../wire/tpm2/pcr.ts'
+import { signedBanks, signPolicy } from '../../../wire/tpm2/pcr-signatures.ts'
 
 /** A section and its content. */
 export interface Section {
