@@ -44,7 +44,10 @@ export function chosenExtensions(
 ): OfferedExtension[] {
   const names = customization.systemExtensions?.officialExtensions ?? []
   if (names.length > 0 && arch !== 'amd64')
-    throw new FactoryError(400, `this factory adds extensions to images for amd64 only: build this one with "mkimage.sh --system-extension-image"`)
+    throw new FactoryError(
+      400,
+      `this factory adds extensions to images for amd64 only: build this one with "mkimage.sh --system-extension-image"`,
+    )
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined) throw new FactoryError(400, `extension "${twice.slice(0, 100)}" is listed twice`)
   return names.map((name) => {

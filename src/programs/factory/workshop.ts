@@ -43,7 +43,10 @@ export async function remadeRelease(
   const covered = signed.secureBoot || signed.policy
   if (chosen.length === 0 && !covered) return release
   if (release.arch !== 'amd64')
-    throw new FactoryError(400, 'a signature of the kernel image covers what the schematic changes: give it to "mkimage.sh --extra-kernel-arg"')
+    throw new FactoryError(
+      400,
+      'a signature of the kernel image covers what the schematic changes: give it to "mkimage.sh --extra-kernel-arg"',
+    )
   checkSigners(signed, signers)
   const order = { base, line: covered ? line : base, signers }
   const stamps = await Promise.all(
