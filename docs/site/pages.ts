@@ -45,6 +45,7 @@ export const groups: readonly Group[] = [
       'docs/contributing.md',
       'docs/boot.md',
       'docs/images.md',
+      'docs/kernel.md',
       'docs/extensions.md',
       'rootfs/README.md',
       'bench/README.md',
