@@ -1,4 +1,5 @@
 /** Builds the image of a system extension from a folder and from Debian packages. */
+
 import { createReadStream, existsSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,12 +8,13 @@ import { stringify } from 'yaml'
 import type { LayerEntry } from '../../../oci/image.ts'
 import { layerSegments, parentEntries } from '../../../oci/layer.ts'
 import { spdxDocument } from '../../../oci/spdx.ts'
+import type { ExtensionMetadata } from '../../factory/extensions.ts'
 import { gzippedLayer, writeImageArchive } from '../archive/image-archive.ts'
 import { UsageError } from '../failure.ts'
 import { checkContent, type ExtensionEntry } from './content.ts'
 import { openPackage } from './debian-package.ts'
 import { ExtensionFiles, type SourceEntry } from './files.ts'
-import { checkRange, type ExtensionMetadata, parseExtensionManifest } from './manifest.ts'
+import { checkRange, parseExtensionManifest } from './manifest.ts'
 import { checkServices } from './services.ts'
 
 /** What an extension is built from. */

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { parse } from 'yaml'
 import { messageOf } from '../../../wire/error-message.ts'
+import type { ExtensionMetadata } from '../../factory/extensions.ts'
 import { inRange, VersionRangeError } from './version-range.ts'
 
 /** An image that is no valid extension: every fault with what to do, one line each. */
@@ -30,16 +31,6 @@ const Metadata = v.object({
 })
 
 const Manifest = v.object({ version: text, metadata: v.optional(v.nullable(Metadata)) })
-
-/** The metadata of an extension. */
-export interface ExtensionMetadata {
-  readonly name: string
-  readonly version: string
-  readonly author: string
-  readonly description: string
-  readonly compatibility: { readonly talos: { readonly version: string } }
-  readonly extraInfo?: string
-}
 
 /** The metadata in a manifest. Unknown keys are ignored. Throws ExtensionError. */
 export function parseExtensionManifest(origin: string, bytes: Uint8Array): ExtensionMetadata {

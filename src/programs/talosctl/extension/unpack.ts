@@ -1,11 +1,13 @@
 /** Reads the image of a system extension: `manifest.yaml`, and the files below `rootfs/`. */
+
 import { mkdir } from 'node:fs/promises'
 import { tarEntries } from '../../../wire/tar/read.ts'
+import type { ExtensionMetadata } from '../../factory/extensions.ts'
 import { layerTar } from '../archive/decompress.ts'
 import { checkContent, type ExtensionEntry } from './content.ts'
 import { ExtensionFiles } from './files.ts'
 import { type ImageSource, layersOf } from './image-source.ts'
-import { checkCompatibility, type ExtensionMetadata, parseExtensionManifest } from './manifest.ts'
+import { checkCompatibility, parseExtensionManifest } from './manifest.ts'
 import { checkServices } from './services.ts'
 
 /** A system extension whose files are on this computer. */
