@@ -2,12 +2,14 @@ import { expect, test } from 'bun:test'
 import { silent } from '../../../src/cosi/log.ts'
 import { Runtime } from '../../../src/cosi/runtime.ts'
 import { Store } from '../../../src/cosi/store.ts'
+import { wipeDevices } from '../../../src/os/block/api/wipe.ts'
 import { assembleArrays } from '../../../src/os/block/controllers/arrays.ts'
 import { activateVolumeGroups } from '../../../src/os/block/controllers/volume-groups.ts'
 import { kernelArrays } from '../../../src/os/block/groups/arrays.ts'
 import { isInternalVolume } from '../../../src/os/block/groups/hidden.ts'
 import { parseGroup } from '../../../src/os/block/groups/lvm.ts'
 import { chooseInstallDisk } from '../../../src/os/block/install-disk.ts'
+import { BlockDevice } from '../../../src/os/block/resources/block-device.ts'
 import { DiscoveredVolume } from '../../../src/os/block/resources/discovered-volume.ts'
 import { VolumeStatus } from '../../../src/os/block/resources/volume-status.ts'
 import type { Spawn } from '../../../src/supervise/spawn.ts'
@@ -32,7 +34,7 @@ function machine(answer: (words: string) => string = () => '', files: Record<str
       ...{ dev_path: `/dev/${id}`, type: 'disk', device_path: '', offset: 0, size: 1, pretty_size: '1 B', name },
     })
   const installed = () => store.put(VolumeStatus, 'META', { type: 'partition', phase: 'ready' } as never)
-  return { store, ran, sees, installed, settled: () => runtime.settled(), stop: () => runtime.stop() }
+  return { store, ran, spawn, sees, installed, settled: () => runtime.settled(), stop: () => runtime.stop() }
 }
 
 const scan = 'lvm pvscan --cache --listvg --checkcomplete --autoactivation event --udevoutput'
@@ -86,6 +88,26 @@ test('arrays of the kernel: those without a device, and what they lack', () => {
     { name: 'md126', started: false, missing: 0 },
     { name: 'md127', started: true, missing: 1 },
   ])
+})
+
+test('two members of an array and a physical volume that are wiped together: each group and array is taken apart once', async () => {
+  const { store, ran, spawn, sees } = machine((words) => (words.startsWith('lvm pvscan') ? "LVM_VG_NAME_COMPLETE='data'\n" : ''))
+  const device = { type: 'disk', major: 8, minor: 0, devicePath: '', generation: 1 }
+  for (const name of ['vdb', 'vdc', 'vdd']) store.put(BlockDevice, name, device)
+  store.put(BlockDevice, 'md127', { ...device, secondaries: ['vdb', 'vdc'] })
+  for (const name of ['vdb', 'vdc']) sees(name, 'linux_raid_member')
+  sees('vdd', 'lvm2-pv')
+  const opened: string[] = []
+  const openDevice = async (path: string) => {
+    opened.push(path)
+    throw new Error('opened')
+  }
+  const method = wipeDevices({ store, spawn, log: silent, kernel: { block: { openDevice } } } as never)
+  const devices = ['vdb', 'vdc', 'vdd'].map((name) => ({ device: name, method: 0, skipSecondaryCheck: true }))
+  const handle = method.handle as (request: unknown, context: unknown) => Promise<unknown>
+  await expect(handle({ devices }, {})).rejects.toThrow('opened')
+  expect(ran).toEqual([`${scan} /dev/vdd`, 'lvm vgchange --activate n data', 'mdadm --stop /dev/md127'])
+  expect(opened).toEqual(['/dev/vdb'])
 })
 
 const id = 'a'.repeat(64)

@@ -24,8 +24,10 @@ export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store' | 
   unary('storage.StorageService/BlockDeviceWipe', inMaintenanceOr(['os:admin']), async ({ devices }, { signal }) => {
     if (devices.length === 0) throw new RpcError('InvalidArgument', 'wipe: name the disks or partitions to wipe')
     for (const descriptor of devices) refuse(machine.store, descriptor)
-    for (const { device, skipSecondaryCheck } of devices)
-      if (skipSecondaryCheck) await wiped(`wipe "${device}"`, () => takeApart(machine, device))
+    await takeApart(
+      machine,
+      devices.flatMap(({ device, skipSecondaryCheck }) => (skipSecondaryCheck ? [device] : [])),
+    )
     for (const { device, method, dropPartition: drop } of devices) {
       await wiped(`wipe "${device}"`, () =>
         wipeDevice(machine, `/dev/${device}`, { method: method === methods.ZEROES ? 'zeroes' : 'fast', signal }),
@@ -37,15 +39,16 @@ export const wipeDevices = (machine: Pick<Machine, 'kernel' | 'log' | 'store' | 
     return { messages: [{}] }
   })
 
-/** Ends the use of a disk or partition by the array or the volume group that it is part of. */
-async function takeApart(machine: Pick<Machine, 'spawn' | 'store'>, device: string): Promise<void> {
-  const path = `/dev/${device}`
-  const { name } = machine.store.get(DiscoveredVolume, device)?.spec ?? {}
-  if (name === 'lvm2-pv') await deactivateGroupOf(machine, path)
-  const arrays = machine.store
-    .list(BlockDevice)
-    .filter(({ metadata, spec }) => /^md\d/.test(metadata.id) && spec.secondaries?.includes(device))
-  for (const { metadata } of arrays) await stopArray(machine, `/dev/${metadata.id}`)
+/** Ends the use of disks and partitions by the arrays and the volume groups that they are part of. */
+async function takeApart(machine: Pick<Machine, 'spawn' | 'store'>, devices: readonly string[]): Promise<void> {
+  for (const device of devices)
+    if (machine.store.get(DiscoveredVolume, device)?.spec.name === 'lvm2-pv')
+      await wiped(`wipe "${device}"`, () => deactivateGroupOf(machine, `/dev/${device}`))
+  // Several members of one array may be wiped at once.
+  for (const { metadata, spec } of machine.store.list(BlockDevice)) {
+    const member = /^md\d/.test(metadata.id) ? devices.find((device) => spec.secondaries?.includes(device)) : undefined
+    if (member !== undefined) await wiped(`wipe "${member}"`, () => stopArray(machine, `/dev/${metadata.id}`))
+  }
 }
 
 async function wiped(what: string, run: () => Promise<void>): Promise<void> {

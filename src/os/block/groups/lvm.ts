@@ -51,6 +51,6 @@ export const activateGroup = async (machine: Spawns, group: string): Promise<voi
 
 /** Ends the use of the logical volumes of the group to which a physical volume belongs. Rejects when one is mounted. */
 export async function deactivateGroupOf(machine: Spawns, path: string): Promise<void> {
-  const group = (await lvm(machine, 'pvs', '--noheadings', '--options', 'vg_name', path)).trim().split('\n').at(-1)?.trim()
-  if (group) await lvm(machine, 'vgchange', '--activate', 'n', group)
+  const group = await scanPhysicalVolume(machine, path)
+  if (group) await lvm(machine, 'vgchange', '--activate', 'n', group.name)
 }
