@@ -3,10 +3,8 @@ import { createWriteStream, existsSync, mkdirSync, readdirSync, statSync } from 
 import { dirname, join, relative } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { layerTar } from '../../src/programs/talosctl/archive/decompress.ts'
-import { layersOf, openImage } from '../../src/programs/talosctl/extension/image-source.ts'
-import { tarEntries } from '../../src/wire/tar/read.ts'
 import { UsageError } from '../build/failure.ts'
+import { imageEntries } from './container/image-entries.ts'
 
 /** A file of the cache. */
 export interface CacheFile {
@@ -37,15 +35,12 @@ export async function imageCacheFiles(given: string, work: string, arch: string)
 }
 
 async function unpack(given: string, work: string, arch: string): Promise<void> {
-  const { signal } = new AbortController()
-  const source = await openImage(given, { io: { env: process.env, signal } })
-  for (const { digest, mediaType } of await layersOf(source, arch))
-    for await (const { name, type, content } of tarEntries(layerTar(source.blob(digest), mediaType))) {
-      const path = name.replace(/^(\.?\/)+/, '')
-      if (type !== 'file' || !ownFolders.test(path)) continue
-      if (path.split('/').includes('..')) throw new UsageError(`--image-cache "${given}": "${name}" leads out of the cache`)
-      const file = join(work, path)
-      mkdirSync(dirname(file), { recursive: true })
-      await pipeline(Readable.from(content), createWriteStream(file))
-    }
+  for await (const { name, type, content } of imageEntries(given, arch)) {
+    const path = name.replace(/^(\.?\/)+/, '')
+    if (type !== 'file' || !ownFolders.test(path)) continue
+    if (path.split('/').includes('..')) throw new UsageError(`--image-cache "${given}": "${name}" leads out of the cache`)
+    const file = join(work, path)
+    mkdirSync(dirname(file), { recursive: true })
+    await pipeline(Readable.from(content), createWriteStream(file))
+  }
 }

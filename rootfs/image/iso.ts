@@ -5,6 +5,7 @@
  */
 
 import type { Segment } from '../../src/oci/image.ts'
+import { bothOrders } from '../../src/wire/iso9660/files.ts'
 import { present } from '../build/present.ts'
 import { bootCatalog, masterBootRecord, placedGrub } from './iso-boot.ts'
 import { IsoError, roundUp, sector, sectors, systemArea } from './iso-sectors.ts'
@@ -48,12 +49,6 @@ interface Folder extends Named {
 }
 
 const u16 = (value: number) => Buffer.from([value & 255, value >> 8, value >> 8, value & 255])
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(8)
-  bytes.writeUInt32LE(value, 0)
-  bytes.writeUInt32BE(value, 4)
-  return bytes
-}
 
 /** 1970, the earliest time the seven bytes of a record are commonly read as. */
 const noTime = Buffer.from([70, 1, 1, 0, 0, 0, 0])
@@ -64,8 +59,8 @@ function record(name: Uint8Array, start: number, size: number, folder: boolean, 
   const length = 33 + name.length + pad + extra.length
   return Buffer.concat([
     Buffer.from([length, 0]),
-    u32(start),
-    u32(size),
+    bothOrders(start),
+    bothOrders(size),
     noTime,
     Buffer.from([folder ? 2 : 0, 0, 0]),
     u16(1),
@@ -213,8 +208,8 @@ function primary(label: string, size: number, root: Folder, table: { size: numbe
   const big = Buffer.alloc(8)
   big.writeUInt32BE(table.big)
   return descriptor(1, [
-    ...[Buffer.from([0]), text('', 32), text(label, 32), Buffer.alloc(8), u32(sectors(size)), Buffer.alloc(32)],
-    ...[u16(1), u16(1), u16(sector), u32(table.size), little, big],
+    ...[Buffer.from([0]), text('', 32), text(label, 32), Buffer.alloc(8), bothOrders(sectors(size)), Buffer.alloc(32)],
+    ...[u16(1), u16(1), u16(sector), bothOrders(table.size), little, big],
     record(Buffer.from([0]), root.start, root.size, true),
     ...[text('', 128), text('', 128), text('', 128), text('', 128), text('', 37), text('', 37), text('', 37)],
     ...[noDate, noDate, noDate, noDate, Buffer.from([1])],

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
-import { addExtensions, extensionsPath } from '../../rootfs/image/extensions/extensions.ts'
+import { addExtensions } from '../../rootfs/image/extensions/extensions.ts'
+import { listPath } from '../../src/programs/factory/root/extend.ts'
 import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
 import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
@@ -26,7 +27,7 @@ function extension(name: string, files: Record<string, string>): Extension {
 
 function system(): Tree {
   const tree = new Tree()
-  tree.text('base', extensionsPath, '')
+  tree.text('base', listPath, '')
   tree.text('base', '/usr/local/etc/own', '')
   return tree
 }
@@ -40,7 +41,7 @@ test('extensions become part of the tree, and are listed', async () => {
   const tree = system()
   await addExtensions(tree, [extension('a', { '/usr/local/bin/a': 'a' }), extension('b', { '/usr/local/bin/b': 'b' })])
   expect(await contentOf(tree, '/usr/local/bin/b')).toBe('b')
-  const { layers } = parse(await contentOf(tree, extensionsPath))
+  const { layers } = parse(await contentOf(tree, listPath))
   expect(layers.map(({ image, metadata }: { image: string; metadata: { name: string } }) => [image, metadata.name])).toEqual([
     ['0.sqsh', 'a'],
     ['1.sqsh', 'b'],
@@ -50,7 +51,7 @@ test('extensions become part of the tree, and are listed', async () => {
 test('without extensions the list is empty', async () => {
   const tree = system()
   await addExtensions(tree, [])
-  expect(await contentOf(tree, extensionsPath)).toBe('')
+  expect(await contentOf(tree, listPath)).toBe('')
 })
 
 test('of two that have one path the later one wins', async () => {

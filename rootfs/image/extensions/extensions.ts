@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
 import type { ExtensionMetadata } from '../../../src/programs/factory/extensions.ts'
+import { filesOf, layersOf, listPath } from '../../../src/programs/factory/root/extend.ts'
 import type { Tree } from '../../../src/programs/factory/root/tree.ts'
 import type { ExtensionEntry } from '../../../src/programs/talosctl/extension/content.ts'
 import { openImage } from '../../../src/programs/talosctl/extension/image-source.ts'
@@ -11,9 +12,6 @@ import { type Extension, unpackExtension } from '../../../src/programs/talosctl/
 import { release } from '../../../src/release.ts'
 import { UsageError } from '../../build/failure.ts'
 import { run } from '../../build/run.ts'
-
-/** Where a node finds which extensions its image has (src/os/runtime/controllers/extension-status.ts). */
-export const extensionsPath = '/etc/extensions.yaml'
 
 /** Extensions whose files lie in a folder of their own. */
 export interface UnpackedExtensions {
@@ -43,9 +41,6 @@ export async function unpackExtensions(images: readonly string[], arch: string):
   }
 }
 
-/** The part of the tree that an extension is. */
-const partOf = ({ name }: ExtensionMetadata): string => `extension ${name}`
-
 /** A kernel whose modules an extension adds to. */
 export interface ExtendedKernel {
   readonly release: string
@@ -60,11 +55,10 @@ const modulesFolder = '/usr/lib/modules/'
  * system. Throws TreeError and UsageError.
  */
 export async function addExtensions(tree: Tree, extensions: readonly Extension[], kernel?: ExtendedKernel): Promise<void> {
-  const winners = new Map<string, { entry: ExtensionEntry; part: string }>()
-  for (const { entries, metadata } of extensions) for (const entry of entries) winners.set(entry.path, { entry, part: partOf(metadata) })
-  for (const { entry, part } of winners.values()) addEntry(tree, entry, part)
-  const layers = extensions.map(({ metadata }, index) => ({ image: `${index}.sqsh`, metadata }))
-  const modules = [...winners.values()].filter(({ entry }) => entry.path.startsWith(modulesFolder) && entry.type === 'file')
+  const files = filesOf(extensions.map(({ metadata, entries }) => ({ metadata, files: entries })))
+  for (const { file, part } of files) addEntry(tree, file, part)
+  const layers = layersOf(extensions)
+  const modules = files.filter(({ file }) => file.path.startsWith(modulesFolder) && file.type === 'file')
   if (modules.length > 0) {
     if (!kernel)
       throw new UsageError(
@@ -73,12 +67,12 @@ export async function addExtensions(tree: Tree, extensions: readonly Extension[]
     checkModules(modules, kernel)
     await addModuleTables(
       tree,
-      modules.map(({ entry }) => entry),
+      modules.map(({ file }) => file),
       kernel,
     )
     layers.push({ image: 'modules.dep.sqsh', metadata: moduleTables(kernel) })
   }
-  if (layers.length > 0) tree.replace('extensions', extensionsPath, Buffer.from(stringify({ layers })))
+  if (layers.length > 0) tree.replace('extensions', listPath, Buffer.from(stringify({ layers })))
 }
 
 function addEntry(tree: Tree, { path, type, mode, source, target }: ExtensionEntry, part: string): void {
@@ -88,11 +82,11 @@ function addEntry(tree: Tree, { path, type, mode, source, target }: ExtensionEnt
 }
 
 /** A module is loaded only by the kernel that it was built for. */
-function checkModules(modules: readonly { entry: ExtensionEntry; part: string }[], { release }: ExtendedKernel): void {
-  const foreign = modules.find(({ entry }) => !entry.path.startsWith(`${modulesFolder}${release}/`))
+function checkModules(modules: readonly { file: ExtensionEntry; part: string }[], { release }: ExtendedKernel): void {
+  const foreign = modules.find(({ file }) => !file.path.startsWith(`${modulesFolder}${release}/`))
   if (foreign)
     throw new UsageError(
-      `"${foreign.entry.path}" (${foreign.part}) is no module of the kernel of this image, ${release}: build it for that release`,
+      `"${foreign.file.path}" (${foreign.part}) is no module of the kernel of this image, ${release}: build it for that release`,
     )
 }
 

@@ -4,10 +4,8 @@
  */
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { layerTar } from '../../../src/programs/talosctl/archive/decompress.ts'
-import { layersOf, openImage } from '../../../src/programs/talosctl/extension/image-source.ts'
-import { tarEntries } from '../../../src/wire/tar/read.ts'
 import { UsageError } from '../../build/failure.ts'
+import { imageEntries } from '../container/image-entries.ts'
 
 /** Contents by their paths below `artifacts/`. */
 export type Artifacts = ReadonlyMap<string, Buffer>
@@ -51,21 +49,17 @@ function artifactsIn(folder: string): Artifacts {
 }
 
 async function artifactsOfImage(image: string, arch: string): Promise<Artifacts> {
-  const { signal } = new AbortController()
-  const source = await openImage(image, { io: { env: process.env, signal } })
   const budget = new Budget(image)
   const found = new Map<string, Buffer>()
-  for (const { digest, mediaType } of await layersOf(source, arch)) {
-    for await (const { name, type, size, content } of tarEntries(layerTar(source.blob(digest), mediaType))) {
-      const steps = name.split('/').filter((step) => step !== '' && step !== '.')
-      const path = steps.join('/')
-      if (!path.startsWith(prefix) || steps.includes('..')) continue
-      if (steps.some((step) => step.startsWith('.wh.')))
-        throw new UsageError(`overlay "${image}": a layer removes "${path}", which is not supported: build the image in one layer`)
-      if (type !== 'file') continue
-      budget.take(size)
-      found.set(path.slice(prefix.length), Buffer.concat(await Array.fromAsync(content)))
-    }
+  for await (const { name, type, size, content } of imageEntries(image, arch)) {
+    const steps = name.split('/').filter((step) => step !== '' && step !== '.')
+    const path = steps.join('/')
+    if (!path.startsWith(prefix) || steps.includes('..')) continue
+    if (steps.some((step) => step.startsWith('.wh.')))
+      throw new UsageError(`overlay "${image}": a layer removes "${path}", which is not supported: build the image in one layer`)
+    if (type !== 'file') continue
+    budget.take(size)
+    found.set(path.slice(prefix.length), Buffer.concat(await Array.fromAsync(content)))
   }
   return found
 }

@@ -10,6 +10,8 @@ export { daemonEnvironment } from './daemon-environment.ts'
 export { criDaemon, hostsFolder, systemDaemon } from './daemons.ts'
 // etcd and the kubelet pull their images.
 export { ensureImage } from './ensure-image.ts'
+// An installation waits for the images that came with the medium.
+export { usesImageCache } from './image-cache-use.ts'
 // The names by which containerd has images.
 export { fullReference } from './image-table.ts'
 // Services of other areas run in containers like these.

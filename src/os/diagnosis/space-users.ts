@@ -36,17 +36,14 @@ export async function spaceUsers(files: Files): Promise<string | undefined> {
 
 /** Volumes and logs of each pod. The names of the folders of logs have namespace, name and UID of the pod. */
 function podsOf(files: Files): [string, readonly string[]][] {
-  const names = new Map<string, string>()
+  const pods = new Map<string, [string, readonly string[]]>()
+  for (const uid of listed(files, podVolumes)) pods.set(uid, [`pod ${uid}`, [`${podVolumes}/${uid}`]])
   for (const each of listed(files, podLogs)) {
     const [namespace = '', name = '', uid = ''] = each.split('_')
-    names.set(uid, `pod ${namespace}/${name}`)
+    const [, folders = []] = pods.get(uid) ?? []
+    pods.set(uid, [`pod ${namespace}/${name}`, [...folders, `${podLogs}/${each}`]])
   }
-  const uids = new Set([...names.keys(), ...listed(files, podVolumes)])
-  const logsOf = (uid: string) => listed(files, podLogs).filter((each) => each.endsWith(`_${uid}`))
-  return [...uids].map((uid) => [
-    names.get(uid) ?? `pod ${uid}`,
-    [`${podVolumes}/${uid}`, ...logsOf(uid).map((each) => `${podLogs}/${each}`)],
-  ])
+  return [...pods.values()]
 }
 
 /** Everything in the folder of logs but those of pods. */

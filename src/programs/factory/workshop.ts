@@ -4,6 +4,9 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SerialQueue } from '../../timing/serial-queue.ts'
 import type { Builds } from './build/builds.ts'
+import { diskFile } from './build/disk.ts'
+import { installerFile } from './build/installer.ts'
+import { isoFile } from './build/iso.ts'
 import { stampOf } from './build/read-file.ts'
 import { chosenExtensions, type OfferedExtension } from './extensions.ts'
 import { FactoryError } from './factory-error.ts'
@@ -50,9 +53,7 @@ export async function remadeRelease(
   checkSigners(signed, signers)
   const order = { base, line: covered ? line : base, signers }
   const stamps = await Promise.all(
-    ['ichor-installer-amd64.tar', 'ichor-amd64.iso', 'ichor-amd64.raw', 'ichor-amd64.manifest'].map((each) =>
-      stampOf(join(release.folder, each)),
-    ),
+    [installerFile, isoFile, diskFile, 'ichor-amd64.manifest'].map((each) => stampOf(join(release.folder, each))),
   )
   const keys = [signers.key, signers.pcrKey].map((key) =>
     key ? createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString() : '',

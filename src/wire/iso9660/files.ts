@@ -102,15 +102,20 @@ export function parseIsoRecords(bytes: Buffer): { name: string; extent: Extent; 
   return records
 }
 
+/** A number of 32 bits in both orders of bytes (ECMA-119, 7.3.3). */
+export function bothOrders(value: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeUInt32LE(value, 0)
+  bytes.writeUInt32BE(value, 4)
+  return bytes
+}
+
 /** What differs when a file gets other content in its place. Throws RangeError when there is no room. */
 export function replaceIsoFile(place: IsoPlace, content: Uint8Array): { offset: number; bytes: Uint8Array }[] {
   if (content.length > place.room) throw new RangeError(`${content.length} bytes in place of ${place.room}`)
-  const size = Buffer.alloc(8)
-  size.writeUInt32LE(content.length, 0)
-  size.writeUInt32BE(content.length, 4)
   const left = Math.max(0, place.size - content.length)
   return [
-    { offset: place.sizeOffset, bytes: size },
+    { offset: place.sizeOffset, bytes: bothOrders(content.length) },
     { offset: place.offset, bytes: Buffer.concat([content, Buffer.alloc(left)]) },
   ]
 }

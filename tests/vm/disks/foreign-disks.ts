@@ -5,7 +5,8 @@
 import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { takeStarters } from '../../../rootfs/image/kernel.ts'
-import { cpioHeader, cpioPadding, cpioTrailer, cpioTypes } from '../../../src/wire/cpio.ts'
+import { initramfsArchive } from '../../../src/programs/factory/release/initramfs.ts'
+import { cpioTypes } from '../../../src/wire/cpio.ts'
 import { moduleOrder, parseModulesDep } from '../../../src/wire/modules-dep.ts'
 import { finished } from '../../support/command-result.ts'
 import { TestMachine } from '../machine.ts'
@@ -58,18 +59,15 @@ async function librariesOf(program: string): Promise<string[]> {
 }
 
 function archive(files: ReadonlyMap<string, string>, script: string): Buffer {
-  const parts: Uint8Array[] = []
-  let inode = 0
-  const add = (name: string, mode: number, content: Uint8Array = new Uint8Array()) =>
-    parts.push(cpioHeader({ name, mode, size: content.length }, ++inode), content, cpioPadding(content.length))
   const folders = new Set(['dev', 'proc', 'sys', 'run', 'mnt', 'tmp', 'etc', 'bin', 'sbin'])
   for (const path of files.keys()) {
     const steps = path.slice(1).split('/').slice(0, -1)
     for (let depth = 1; depth <= steps.length; depth++) folders.add(steps.slice(0, depth).join('/'))
   }
-  for (const name of [...folders].sort()) add(name, cpioTypes.dir | 0o755)
-  for (const [path, source] of files) add(path.slice(1), cpioTypes.file | 0o755, readFileSync(realpathSync(source)))
-  add('init', cpioTypes.file | 0o755, Buffer.from(script))
-  parts.push(cpioTrailer())
-  return Buffer.concat(parts)
+  const file = (name: string, content: Uint8Array) => ({ name, mode: cpioTypes.file | 0o755, content })
+  return initramfsArchive([
+    ...[...folders].sort().map((name) => ({ name, mode: cpioTypes.dir | 0o755 })),
+    ...[...files].map(([path, source]) => file(path.slice(1), readFileSync(realpathSync(source)))),
+    file('init', Buffer.from(script)),
+  ])
 }

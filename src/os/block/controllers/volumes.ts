@@ -12,6 +12,7 @@ import { Endpoint } from '../../k8s/resources/endpoint.ts'
 import { DevicesStatus } from '../../runtime/resources/devices-status.ts'
 import { EncryptionSalt } from '../../secrets/resources/encryption-salt.ts'
 import { OSRootSecret } from '../../secrets/resources/os-root-secret.ts'
+import { trustdPort } from '../../trustd-port.ts'
 import type { EncryptedVolumes } from '../encryption/encrypted-volumes.ts'
 import { KeyError, type KeySources, type Siblings } from '../encryption/passphrase.ts'
 import type { RecoverySlot } from '../encryption/recovery.ts'
@@ -35,8 +36,6 @@ const retryInterval = 15_000
 
 /** The same for keys whose server does not answer, as before the network is up. */
 const passingInterval = 2_000
-
-const trustdPort = 50_001
 
 /** Interval of attempts to close an encrypted volume that is still mounted, in milliseconds. */
 const closeInterval = 250

@@ -5,11 +5,11 @@ import { imageCacheIds, imageCacheMedium } from '../../block/public.ts'
 import { VolumeConfig } from '../../block/resources/volume-config.ts'
 import { VolumeMountRequest, VolumeMountStatus } from '../../block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
 import type { Kernel } from '../../kernel.ts'
 import { Service } from '../../runtime/resources/service.ts'
 import { type CopyFiles, copyImageCache } from '../copy-image-cache.ts'
+import { usesImageCache } from '../image-cache-use.ts'
 import { ImageCacheConfig } from '../resources/image-cache-config.ts'
 
 const requester = 'cri.ImageCacheConfigController'
@@ -61,8 +61,8 @@ export const configImageCache = ({ mode, files }: { mode: Kernel['mode']; files:
     },
     outputs: { cache: exclusive(ImageCacheConfig), volume: shared(VolumeConfig), request: shared(VolumeMountRequest) },
     reconcile({ config, volumes, services, onMedium, onDisk, cache, volume, request, background, log }) {
-      const enabled = declared(config.get('v1alpha1'))?.machine.features?.imageCache?.localEnabled === true
-      if (!enabled || mode === 'container') return cache.put('image-cache', { status: 'disabled', copyStatus: 'skipped', roots: [] })
+      if (!usesImageCache(mode, config.get('v1alpha1')))
+        return cache.put('image-cache', { status: 'disabled', copyStatus: 'skipped', roots: [] })
       volume.put(mediumId, imageCacheMedium)
       const phaseOf = (id: string) => volumes.get(id)?.spec.phase
       const there = phaseOf(mediumId) === 'ready'

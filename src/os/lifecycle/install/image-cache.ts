@@ -4,8 +4,8 @@ import type { Machine } from '../../area.ts'
 import { imageCacheIds } from '../../block/public.ts'
 import { VolumeConfig } from '../../block/resources/volume-config.ts'
 import { VolumeStatus } from '../../block/resources/volume-status.ts'
-import { declared } from '../../config/public.ts'
 import { MachineConfig } from '../../config/resources/machine-config.ts'
+import { usesImageCache } from '../../cri/public.ts'
 import { ImageCacheConfig } from '../../cri/resources/image-cache-config.ts'
 import { startService } from '../services.ts'
 
@@ -48,7 +48,7 @@ export async function untilImagesCopied(machine: Machine, { signal, log }: Waiti
 }
 
 const isEnabled = ({ kernel, store }: Pick<Machine, 'kernel' | 'store'>): boolean =>
-  kernel.mode !== 'container' && declared(store.get(MachineConfig, 'v1alpha1'))?.machine.features?.imageCache?.localEnabled === true
+  usesImageCache(kernel.mode, store.get(MachineConfig, 'v1alpha1'))
 
 async function within(limit: number, signal: AbortSignal, log: Logger, wait: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const late = AbortSignal.timeout(limit)

@@ -10,6 +10,7 @@ import { Endpoint } from '../../k8s/resources/endpoint.ts'
 import { NetworkStatus } from '../../network/resources/network-status.ts'
 import { MaintenanceServiceRequest } from '../../runtime/resources/maintenance-service.ts'
 import { TimeStatus } from '../../time/resources/time-status.ts'
+import { trustdPort } from '../../trustd-port.ts'
 import { decoded, Issued } from '../issued.ts'
 import { ApiCertificate } from '../resources/api-certificate.ts'
 import { CertSAN } from '../resources/cert-san.ts'
@@ -18,7 +19,6 @@ import { OSRootSecret } from '../resources/os-root-secret.ts'
 import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 
 const lifetime = day
-const trustdPort = 50001
 /** Retry interval after a failed request to trustd while a certificate is in use. */
 const signRetryInterval = 5_000
 

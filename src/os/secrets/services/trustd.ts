@@ -3,10 +3,10 @@ import { tcpProbe } from '../../../supervise/probe.ts'
 import type { Machine } from '../../area.ts'
 import { bindMount, daemonEnvironment, hiddenMounts, serviceContainer, systemDaemon, systemRoot } from '../../cri/public.ts'
 import { networkConditions, timeConditions } from '../../network/public.ts'
+import { trustdPort } from '../../trustd-port.ts'
 import { TrustdCertificate } from '../resources/trustd-certificate.ts'
 
 const uid = 51
-const port = 50001
 
 /** The socket of trustd's restricted view of the store. */
 const sockets = '/system/run/trustd'
@@ -31,7 +31,7 @@ export const trustdService = (machine: Machine): ServiceDefinition => ({
     readonlyRoot: true,
     mounts: [...hiddenMounts, bindMount(sockets)],
   })),
-  health: { check: tcpProbe('127.0.0.1', port) },
+  health: { check: tcpProbe('127.0.0.1', trustdPort) },
   restart: 'always',
   oom: -998,
   cgroup: '/system/trustd',

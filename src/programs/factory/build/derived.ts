@@ -62,7 +62,7 @@ export async function deriveRelease(release: Release, commandLine: string, key: 
   const uki = await patchUki(release, commandLine)
   const cmdline = Buffer.from(`${commandLine}\n`)
   const changed = new Map([
-    ['cmdline', { size: cmdline.length, sha256: new Bun.CryptoHasher('sha256').update(cmdline).digest('hex') }],
+    ['cmdline', await described([{ bytes: cmdline }])],
     ['vmlinuz.efi', await hashPatched(release, uki)],
   ])
   const manifest = Buffer.from(restated(before, changed))
@@ -86,7 +86,7 @@ export function checkKey(manifest: string, signature: string, key: KeyObject | u
 }
 
 /** The manifest with other sizes and sums, and another root; lines that are not known here stay. */
-export function restated(manifest: string, changed: ReadonlyMap<string, { size: number; sha256: string }>, rootHash?: string): string {
+export function restated(manifest: string, changed: ReadonlyMap<string, Description>, rootHash?: string): string {
   const lines = manifest.split('\n').map((line) => {
     const [key, name = ''] = line.split(' ')
     if (key === 'root-hash' && rootHash !== undefined) return `root-hash ${rootHash}`
@@ -100,10 +100,23 @@ export function restated(manifest: string, changed: ReadonlyMap<string, { size: 
   return text
 }
 
-function hashPatched(release: Release, patches: readonly Patch[]): Promise<{ size: number; sha256: string }> {
-  return withFile(release, ukiFile, async ({ path, size }) => {
-    const hash = new Bun.CryptoHasher('sha256')
-    for await (const chunk of bytesOf(patchSegments([{ file: path, offset: 0, length: size }], patches))) hash.update(chunk)
-    return { size, sha256: hash.digest('hex') }
-  })
+const hashPatched = (release: Release, patches: readonly Patch[]): Promise<Description> =>
+  withFile(release, ukiFile, ({ path, size }) => described(patchSegments([{ file: path, offset: 0, length: size }], patches)))
+
+/** What a manifest states of a file. */
+export interface Description {
+  readonly size: number
+  /** In hex. */
+  readonly sha256: string
+}
+
+/** Reads a file to its end and describes it. */
+export async function described(segments: readonly Segment[]): Promise<Description> {
+  const hash = new Bun.CryptoHasher('sha256')
+  let size = 0
+  for await (const chunk of bytesOf(segments)) {
+    hash.update(chunk)
+    size += chunk.length
+  }
+  return { size, sha256: hash.digest('hex') }
 }

@@ -5,7 +5,7 @@ import { patchSegments } from '../../../oci/segments.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
-import { type IsoPlace, readIsoFiles, replaceIsoFile } from '../../../wire/iso9660/files.ts'
+import { bothOrders, type IsoPlace, readIsoFiles, replaceIsoFile } from '../../../wire/iso9660/files.ts'
 import type { ReadAt } from '../../../wire/tar/read.ts'
 import type { Patch } from '../build/derived.ts'
 import { changedMenu, isoFile, menuFile } from '../build/iso.ts'
@@ -117,7 +117,10 @@ async function headPatches(
       const lies = shared[name]
       if (!lies || lies.offset % sector !== 0 || (!isRoot(path) && !path.startsWith(installFolder)))
         throw new RangeError(`"${path}" has no place`)
-      patches.push({ offset: place.sizeOffset - 8, bytes: Buffer.concat([both((start + lies.offset) / sector), both(lies.size)]) })
+      patches.push({
+        offset: place.sizeOffset - 8,
+        bytes: Buffer.concat([bothOrders((start + lies.offset) / sector), bothOrders(lies.size)]),
+      })
     } else if (content) patches.push(...replaceIsoFile(place, content))
     else if (path === menuFile && remade.line !== remade.base) {
       const menu = Buffer.from(await read(place.offset, place.size)).toString()
@@ -125,7 +128,7 @@ async function headPatches(
     } else if (/\/(?:root\.sqsh|vmlinuz\.efi|initramfs\.xz)$/.test(path))
       throw new RangeError(`"${path}" lies before the EFI system partition`)
   }
-  return [...patches, { offset: volumeSize, bytes: both((start + size) / sector) }, ...bootSector(head, start, size)]
+  return [...patches, { offset: volumeSize, bytes: bothOrders((start + size) / sector) }, ...bootSector(head, start, size)]
 }
 
 function bootSector(head: Buffer, start: number, size: number): Patch[] {
@@ -133,12 +136,4 @@ function bootSector(head: Buffer, start: number, size: number): Patch[] {
   changed.writeUInt32LE(size / diskSector, efiEntry + 12)
   if (changed[wholeEntry] === 0x80) changed.writeUInt32LE((start + size) / diskSector, wholeEntry + 12)
   return [{ offset: 0, bytes: changed }]
-}
-
-/** A number in both orders of bytes (ECMA-119, 7.3.3). */
-function both(value: number): Buffer {
-  const bytes = Buffer.alloc(8)
-  bytes.writeUInt32LE(value, 0)
-  bytes.writeUInt32BE(value, 4)
-  return bytes
 }

@@ -7,11 +7,10 @@ import { writeFile as writeText } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Segment } from '../../../oci/image.ts'
 import { parseManifest } from '../../../oci/image-manifest.ts'
-import { bytesOf } from '../../../oci/segments.ts'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { PeError, peSections, peSigned } from '../../../wire/efi/pe.ts'
 import { messageOf } from '../../../wire/error-message.ts'
-import { checkKey, restated, ukiFile } from '../build/derived.ts'
+import { checkKey, described, restated, ukiFile } from '../build/derived.ts'
 import { diskFile } from '../build/disk.ts'
 import { installerFile, installerSegments } from '../build/installer.ts'
 import { isoFile } from '../build/iso.ts'
@@ -137,10 +136,10 @@ async function remakeParts(release: Release, files: ReleaseFiles, { order, folde
   const uki = await makeKernelImage(files, { oldUki, initramfs, kernel, line, signers })
   const cmdline = Buffer.from(`${line}\n`)
   const changed = new Map([
-    ['cmdline', described(cmdline)],
-    ['initramfs.xz', described(initramfs)],
-    ['vmlinuz.efi', described(uki)],
-    ['root.sqsh', await describedFile(rootPath, verity)],
+    ['cmdline', await described([{ bytes: cmdline }])],
+    ['initramfs.xz', await described([{ bytes: initramfs }])],
+    ['vmlinuz.efi', await described([{ bytes: uki }])],
+    ['root.sqsh', await described([{ file: rootPath, offset: 0, length: verity.blocks * 4096 }])],
   ])
   const text = Buffer.from(restated(manifest, changed, verity.rootHash))
   const documents = new Map([
@@ -194,10 +193,3 @@ async function makeKernelImage(
 }
 
 const hex = (bytes: Uint8Array) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
-const described = (bytes: Uint8Array) => ({ size: bytes.length, sha256: hex(bytes) })
-
-async function describedFile(path: string, { blocks }: Verity) {
-  const hash = new Bun.CryptoHasher('sha256')
-  for await (const chunk of bytesOf([{ file: path, offset: 0, length: blocks * 4096 }])) hash.update(chunk)
-  return { size: blocks * 4096, sha256: hash.digest('hex') }
-}

@@ -19,7 +19,7 @@ export interface Extension {
 }
 
 /** Where a node finds which extensions its image has. */
-const listPath = '/etc/extensions.yaml'
+export const listPath = '/etc/extensions.yaml'
 const modulesFolder = '/usr/lib/modules/'
 
 /** Writes the root of a release, of which `dataBlocks` are its file system, with extensions to a file, and its tree of hashes behind it. Throws FactoryError. */
@@ -50,12 +50,23 @@ export async function extendRoot(
   }
 }
 
-/** Where two extensions have a file at one path the later one wins; none replaces a file of the system. Throws TreeError. */
+/** The files of extensions with the part of the tree that each is of; where two have one at a path the later one wins. */
+export const filesOf = <File extends { readonly path: string }>(
+  extensions: readonly { readonly metadata: ExtensionMetadata; readonly files: readonly File[] }[],
+): { file: File; part: string }[] => [
+  ...new Map(
+    extensions.flatMap(({ metadata, files }) => files.map((file) => [file.path, { file, part: `extension ${metadata.name}` }] as const)),
+  ).values(),
+]
+
+/** The entries of extensions in the list of an image. */
+export const layersOf = (
+  extensions: readonly { readonly metadata: ExtensionMetadata }[],
+): { image: string; metadata: ExtensionMetadata }[] => extensions.map(({ metadata }, index) => ({ image: `${index}.sqsh`, metadata }))
+
+/** Adds the files of extensions; none replaces a file of the system. Throws TreeError. */
 function addFiles(tree: Tree, extensions: readonly Extension[]): void {
-  const winners = new Map(
-    extensions.flatMap(({ metadata, files }) => files.map((file) => [file.path, { file, part: `extension ${metadata.name}` }])),
-  )
-  for (const { file, part } of winners.values()) {
+  for (const { file, part } of filesOf(extensions)) {
     const { path, type } = file
     if (path.startsWith(modulesFolder) && type === 'file')
       throw new FactoryError(
@@ -67,5 +78,4 @@ function addFiles(tree: Tree, extensions: readonly Extension[]): void {
 }
 
 /** The list, as YAML in the form of JSON. */
-const listOf = (extensions: readonly Extension[]) =>
-  `${JSON.stringify({ layers: extensions.map(({ metadata }, index) => ({ image: `${index}.sqsh`, metadata })) })}\n`
+const listOf = (extensions: readonly Extension[]) => `${JSON.stringify({ layers: layersOf(extensions) })}\n`

@@ -1,0 +1,2 @@
+/** Where trustd of a control plane answers. */
+export const trustdPort = 50001
