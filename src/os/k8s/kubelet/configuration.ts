@@ -84,7 +84,7 @@ export function kubeletConfiguration(
     podPidsLimit,
     seccompDefault: config.defaultRuntimeSeccompEnabled,
     resolvConf: '/system/resolved/resolv.conf',
-    ...(hiddenMemory > 0 && { evictionHard: evictionHard(hiddenMemory) }),
+    ...(mode === 'container' && { evictionHard: containerEvictionHard(hiddenMemory), imageGCHighThresholdPercent: 100 }),
     ...shutdownDefaults(config.extraConfig),
     systemReserved: { cpu: '50m', pid: '100', 'ephemeral-storage': '256Mi', memory: controlPlane ? '512Mi' : '384Mi' },
     logging: { format: 'json' },
@@ -94,15 +94,17 @@ export function kubeletConfiguration(
 }
 
 /**
- * The kubelet's own thresholds, with the memory that the node may not use added to the one for memory: it is not allocatable then,
- * and pods are evicted before the limit of the node is reached.
+ * Thresholds for a node in a container, which shares its host's memory and disk. The memory that the node may not use is added to the
+ * kubelet's own threshold for memory: it is not allocatable then, and pods are evicted before the limit of the node is reached. What is
+ * free on the disk is compared with amounts, as a part of a disk that others have filled says nothing about the node; unused images are
+ * deleted at the same amounts, and not by the part of the disk that is in use.
  */
-const evictionHard = (hiddenMemory: number): Record<string, string> => ({
+const containerEvictionHard = (hiddenMemory: number): Record<string, string> => ({
   'memory.available': `${100 * 1024 + Math.ceil(hiddenMemory / 1024)}Ki`,
-  'nodefs.available': '10%',
-  'nodefs.inodesFree': '5%',
-  'imagefs.available': '15%',
-  'imagefs.inodesFree': '5%',
+  'nodefs.available': '1Gi',
+  'nodefs.inodesFree': '1%',
+  'imagefs.available': '1Gi',
+  'imagefs.inodesFree': '1%',
 })
 
 function merged(

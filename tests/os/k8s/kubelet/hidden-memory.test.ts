@@ -18,12 +18,24 @@ test.each([
   expect(hiddenMemory(kernel(mode, limit))).toBe(expected)
 })
 
+const config = { extraConfig: {} } as Parameters<typeof kubeletConfiguration>[0]
+
 test('hidden memory is not allocatable, and evicts pods before the limit is reached', () => {
-  const config = { extraConfig: {} } as Parameters<typeof kubeletConfiguration>[0]
   const context = { mode: 'container', controlPlane: false, taints: [] } as const
   expect(kubeletConfiguration(config, { ...context, hiddenMemory: 22 * gib }).evictionHard).toMatchObject({
     'memory.available': `${(22 * gib) / 1024 + 100 * 1024}Ki`,
-    'nodefs.available': '10%',
   })
-  expect(kubeletConfiguration(config, context)).not.toHaveProperty('evictionHard')
+  expect(kubeletConfiguration(config, context).evictionHard).toMatchObject({ 'memory.available': `${100 * 1024}Ki` })
+})
+
+test('how full the disk of a host is does not evict the pods of a node in a container; on a machine the thresholds of the kubelet hold', () => {
+  const context = { controlPlane: false, taints: [] } as const
+  const container = kubeletConfiguration(config, { ...context, mode: 'container' })
+  expect(container).toMatchObject({
+    evictionHard: { 'nodefs.available': '1Gi', 'imagefs.available': '1Gi' },
+    imageGCHighThresholdPercent: 100,
+  })
+  const machine = kubeletConfiguration(config, { ...context, mode: 'metal' })
+  expect(machine).not.toHaveProperty('evictionHard')
+  expect(machine).not.toHaveProperty('imageGCHighThresholdPercent')
 })
