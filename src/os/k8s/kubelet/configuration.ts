@@ -96,7 +96,7 @@ export function kubeletConfiguration(
 /**
  * Thresholds for a node in a container, which shares its host's memory and disk. The memory that the node may not use is added to the
  * kubelet's own threshold for memory: it is not allocatable then, and pods are evicted before the limit of the node is reached. What is
- * free on the disk is compared with amounts, as a part of a disk that others have filled says nothing about the node; unused images are
+ * free on the disk is compared with amounts, as how much of a disk others have filled is no fault of the node; unused images are
  * deleted at the same amounts, and not by the part of the disk that is in use.
  */
 const containerEvictionHard = (hiddenMemory: number): Record<string, string> => ({
