@@ -16,6 +16,7 @@ const descriptors = v.optional(v.nullable(v.pipe(v.array(descriptor), v.maxLengt
 
 const imageDocument = v.object({
   mediaType: optionalText,
+  config: v.optional(v.nullable(descriptor)),
   manifests: descriptors,
   layers: descriptors,
 })
@@ -28,6 +29,18 @@ export function parseImageDocument(text: string): ImageDocument | undefined {
   try {
     const { success, output } = v.safeParse(imageDocument, JSON.parse(text))
     return success ? output : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const imageConfig = v.object({ architecture: optionalText })
+
+/** The architecture in the configuration of an image; undefined where it names none or is no JSON, as that of an artifact. */
+export function parseArchitecture(text: string): string | undefined {
+  try {
+    const { success, output } = v.safeParse(imageConfig, JSON.parse(text))
+    return (success && output.architecture) || undefined
   } catch {
     return undefined
   }

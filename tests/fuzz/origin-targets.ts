@@ -1,7 +1,7 @@
 /** Parsers of what came from elsewhere as a whole: file systems of sticks, answers of platforms, images, objects, keys. */
 import { lines } from '../../src/kube/lines.ts'
 import { parseRegistryPath } from '../../src/oci/image-cache.ts'
-import { parseImageDocument } from '../../src/oci/image-document.ts'
+import { parseArchitecture, parseImageDocument } from '../../src/oci/image-document.ts'
 import { registryOf } from '../../src/oci/registry.ts'
 import { readAnnotations, writeAnnotations } from '../../src/os/cluster/discovery/annotations.ts'
 import { readFirmwareTables } from '../../src/os/hardware/firmware.ts'
@@ -190,6 +190,11 @@ export const originTargets: Record<string, Target> = {
     seeds: [Buffer.from(image)],
     answers: [],
     run: (input) => void parseImageDocument(utf8(input)),
+  },
+  'architectures in configurations of images': {
+    seeds: [Buffer.from('{"architecture":"arm64","os":"linux"}')],
+    answers: [],
+    run: (input) => void parseArchitecture(utf8(input)),
   },
   'requests to the registry': {
     seeds: ['/v2/pause/manifests/3.10?ns=registry.k8s.io', `/v2/pause/blobs/sha256:${'3'.repeat(64)}\nbytes=10-20`, '/v2/'].map((text) =>

@@ -81,6 +81,9 @@ export function readIso(image: Buffer): Iso {
     if (catalog[at] !== 0x88) throw new Error('an entry of the boot catalog is not bootable')
     return { start: catalog.readUInt32LE(at + 8), sectors: catalog.readUInt16LE(at + 6) }
   }
-  if (catalog[64] !== 0x91 || catalog[65] !== 0xef) throw new Error('the boot catalog has no section for UEFI')
-  return { label: primary.toString('latin1', 40, 72).trim(), files, boot: { bios: entry(32), efi: entry(96) } }
+  // Where no machine has a BIOS the first entry is that of UEFI.
+  const onlyEfi = catalog[1] === 0xef
+  if (!onlyEfi && (catalog[64] !== 0x91 || catalog[65] !== 0xef)) throw new Error('the boot catalog has no section for UEFI')
+  const boot = { bios: entry(32), efi: entry(onlyEfi ? 32 : 96) }
+  return { label: primary.toString('latin1', 40, 72).trim(), files, boot }
 }

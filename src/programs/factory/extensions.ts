@@ -1,6 +1,6 @@
 /** The system extensions that schematics may name. */
 import { FactoryError } from './factory-error.ts'
-import type { Release } from './releases.ts'
+import { type Architecture, architectures, type Release } from './releases.ts'
 import type { TreeEntry } from './root/tree.ts'
 import type { Schematic } from './schematic.ts'
 
@@ -22,9 +22,9 @@ export interface OfferedExtension {
   readonly digest: string
   readonly metadata: ExtensionMetadata
   /** Why it is not for a release; undefined when it is. */
-  unfit(version: string): string | undefined
-  /** Reads its files into a folder. Throws FactoryError. */
-  unpack(folder: string): Promise<ExtensionFiles>
+  unfit(release: Pick<Release, 'version' | 'arch'>): string | undefined
+  /** Reads its files for an architecture into a folder. Throws FactoryError. */
+  unpack(folder: string, arch: Architecture): Promise<ExtensionFiles>
 }
 
 /** The files of an extension, by their paths on a machine. */
@@ -32,31 +32,26 @@ export type ExtensionFiles = readonly (Pick<TreeEntry, 'path' | 'mode' | 'source
   readonly type: TreeEntry['type'] | 'other'
 })[]
 
-/** Those for a release, each name once. */
+/** Those for the releases of a version. */
 export const offeredFor = (offered: readonly OfferedExtension[], version: string): OfferedExtension[] =>
-  offered.filter((each) => each.unfit(version) === undefined)
+  offered.filter((each) => architectures.some((arch) => each.unfit({ version, arch }) === undefined))
 
 /** The extensions of a schematic, in its order. Throws FactoryError with a line for the first that cannot be had. */
 export function chosenExtensions(
   offered: readonly OfferedExtension[],
-  { version, arch }: Pick<Release, 'version' | 'arch'>,
+  release: Pick<Release, 'version' | 'arch'>,
   { customization }: Schematic,
 ): OfferedExtension[] {
   const names = customization.systemExtensions?.officialExtensions ?? []
-  if (names.length > 0 && arch !== 'amd64')
-    throw new FactoryError(
-      400,
-      `this factory adds extensions to images for amd64 only: build this one with "mkimage.sh --system-extension-image"`,
-    )
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined) throw new FactoryError(400, `extension "${twice.slice(0, 100)}" is listed twice`)
   return names.map((name) => {
     const known = offered.filter(({ metadata }) => metadata.name === name)
-    const fitting = known.find((each) => each.unfit(version) === undefined)
+    const fitting = known.find((each) => each.unfit(release) === undefined)
     if (fitting) return fitting
     const [other] = known
-    if (other) throw new FactoryError(400, (other.unfit(version) ?? '').replaceAll('\n', '; '))
-    const held = offeredFor(offered, version).map(({ metadata }) => metadata.name)
+    if (other) throw new FactoryError(400, (other.unfit(release) ?? '').replaceAll('\n', '; '))
+    const held = offered.filter((each) => each.unfit(release) === undefined).map(({ metadata }) => metadata.name)
     const others = held.length > 0 ? `but ${held.slice(0, 20).join(', ')}` : 'nor any other: start the factory with --extensions'
     throw new FactoryError(400, `extension "${name.slice(0, 100)}" is not held here, ${others}`)
   })

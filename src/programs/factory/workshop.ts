@@ -9,8 +9,7 @@ import { installerFile } from './build/installer.ts'
 import { isoFile } from './build/iso.ts'
 import { stampOf } from './build/read-file.ts'
 import { chosenExtensions, type OfferedExtension } from './extensions.ts'
-import { FactoryError } from './factory-error.ts'
-import type { Release } from './releases.ts'
+import { pathOf, type Release } from './releases.ts'
 import { checkSigners, remakeRelease, signaturesOf } from './remake/remake.ts'
 import type { Signers } from './remake/signers.ts'
 import type { Extension } from './root/extend.ts'
@@ -45,16 +44,9 @@ export async function remadeRelease(
   const signed = await signaturesOf(release)
   const covered = signed.secureBoot || signed.policy
   if (chosen.length === 0 && !covered) return release
-  if (release.arch !== 'amd64')
-    throw new FactoryError(
-      400,
-      'a signature of the kernel image covers what the schematic changes: give it to "mkimage.sh --extra-kernel-arg"',
-    )
   checkSigners(signed, signers)
   const order = { base, line: covered ? line : base, signers }
-  const stamps = await Promise.all(
-    [installerFile, isoFile, diskFile, 'ichor-amd64.manifest'].map((each) => stampOf(join(release.folder, each))),
-  )
+  const stamps = await Promise.all([installerFile, isoFile, diskFile, 'ichor-amd64.manifest'].map((each) => stampOf(pathOf(release, each))))
   const keys = [signers.key, signers.pcrKey].map((key) =>
     key ? createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString() : '',
   )
@@ -67,7 +59,7 @@ export async function remadeRelease(
       try {
         const extensions: Extension[] = []
         for (const [index, each] of chosen.entries())
-          extensions.push({ metadata: each.metadata, files: await each.unpack(join(files, `${index}`)) })
+          extensions.push({ metadata: each.metadata, files: await each.unpack(join(files, `${index}`), release.arch) })
         if (chosen.length > 0) extensions.push(schematicEntry(schematic, workshop.url))
         await remakeRelease(release, path, { ...order, extensions }, signal)
       } finally {

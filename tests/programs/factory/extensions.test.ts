@@ -5,6 +5,7 @@ import { checkManifest } from '../../../src/oci/image-manifest.ts'
 import { Builds } from '../../../src/programs/factory/build/builds.ts'
 import type { OfferedExtension } from '../../../src/programs/factory/extensions.ts'
 import { parseTrust } from '../../../src/programs/factory/release/initramfs.ts'
+import { architectures } from '../../../src/programs/factory/releases.ts'
 import type { Signers } from '../../../src/programs/factory/remake/signers.ts'
 import { hashLevel, hashTree } from '../../../src/programs/factory/root/verity.ts'
 import { peSections } from '../../../src/wire/efi/pe.ts'
@@ -18,7 +19,7 @@ const folder = newFolder()
 const work = newFolder()
 beforeAll(async () => {
   const inside = await withRoot(work)
-  await writeProducts(folder, uki(line, inside.initramfs), 'amd64', inside)
+  for (const arch of architectures) await writeProducts(folder, uki(line, inside.initramfs), arch, inside)
   writeFileSync(join(folder, 'ichor-vmlinuz'), 'kernel')
   writeFileSync(join(folder, 'ichor-initramfs'), 'initramfs')
   const packages = [{ SPDXID: 'SPDXRef-ichor', name: 'ichor' }]
@@ -87,50 +88,58 @@ function checked(of: (name: string) => Buffer): ReturnType<typeof readSquashfs> 
   return readSquashfs(root)
 }
 
-test('the installer of a schematic has its extensions under the root hash, and is signed', async () => {
-  await using factory = shop()
-  const { status, bytes, reason } = await factory.image('installer-amd64.tar', 'greeting', 'other')
-  expect([status, reason]).toEqual([200, ''])
-  const read = async (offset: number, length: number) => bytes.subarray(offset, offset + length)
-  const layer = (await findTarPlaces(read, bytes.length)).sort((a, b) => b.size - a.size)[0]
-  if (!layer) throw new Error('no layer')
-  const content = bytes.subarray(layer.offset, layer.offset + layer.size)
-  const places = await findTarPlaces(async (offset, length) => content.subarray(offset, offset + length), content.length)
-  const root = checked((name) => {
-    const place = places.find((each) => each.name === `usr/install/amd64/${name}`)
-    return content.subarray(place?.offset, (place?.offset ?? 0) + (place?.size ?? 0))
-  })
-  expect(Buffer.from(root.get('/usr/local/bin/greeting')?.content ?? []).toString()).toBe('greeting '.repeat(60_000))
-  expect(Buffer.from(root.get('/usr/bin/init')?.content ?? []).toString()).toBe('init '.repeat(100_000))
-  expect(Buffer.from(root.get('/usr/local/etc/own')?.content ?? []).toString()).toBe('own')
-  expect([root.get('/usr/local/bin/greeting')?.mode, root.get('/sbin')?.target]).toEqual([0o755, 'usr/bin'])
-  const { layers } = JSON.parse(Buffer.from(root.get('/etc/extensions.yaml')?.content ?? []).toString())
-  const id = await factory.post('greeting', 'other')
-  expect(layers.map(({ image, metadata }: (typeof layers)[number]) => [image, metadata.name, metadata.version])).toEqual([
-    ['0.sqsh', 'greeting', '1.0'],
-    ['1.sqsh', 'other', '1.0'],
-    ['2.sqsh', 'schematic', id],
-  ])
-  expect([layers[2].metadata.author, layers[2].metadata.extraInfo]).toEqual([
-    'Image Factory (https://factory)',
-    await (await factory.ask(`/schematics/${id}`)).text(),
-  ])
-  expect(root.get(`/usr/local/share/schematic/${id}`)?.content).toHaveLength(0)
-}, 30_000)
+test.each(architectures)(
+  'the installer of a schematic for %s has its extensions under the root hash, and is signed',
+  async (arch) => {
+    await using factory = shop()
+    const { status, bytes, reason } = await factory.image(`installer-${arch}.tar`, 'greeting', 'other')
+    expect([status, reason]).toEqual([200, ''])
+    const read = async (offset: number, length: number) => bytes.subarray(offset, offset + length)
+    const layer = (await findTarPlaces(read, bytes.length)).sort((a, b) => b.size - a.size)[0]
+    if (!layer) throw new Error('no layer')
+    const content = bytes.subarray(layer.offset, layer.offset + layer.size)
+    const places = await findTarPlaces(async (offset, length) => content.subarray(offset, offset + length), content.length)
+    const root = checked((name) => {
+      const place = places.find((each) => each.name === `usr/install/${arch}/${name}`)
+      return content.subarray(place?.offset, (place?.offset ?? 0) + (place?.size ?? 0))
+    })
+    expect(Buffer.from(root.get('/usr/local/bin/greeting')?.content ?? []).toString()).toBe('greeting '.repeat(60_000))
+    expect(Buffer.from(root.get('/usr/bin/init')?.content ?? []).toString()).toBe('init '.repeat(100_000))
+    expect(Buffer.from(root.get('/usr/local/etc/own')?.content ?? []).toString()).toBe('own')
+    expect([root.get('/usr/local/bin/greeting')?.mode, root.get('/sbin')?.target]).toEqual([0o755, 'usr/bin'])
+    const { layers } = JSON.parse(Buffer.from(root.get('/etc/extensions.yaml')?.content ?? []).toString())
+    const id = await factory.post('greeting', 'other')
+    expect(layers.map(({ image, metadata }: (typeof layers)[number]) => [image, metadata.name, metadata.version])).toEqual([
+      ['0.sqsh', 'greeting', '1.0'],
+      ['1.sqsh', 'other', '1.0'],
+      ['2.sqsh', 'schematic', id],
+    ])
+    expect([layers[2].metadata.author, layers[2].metadata.extraInfo]).toEqual([
+      'Image Factory (https://factory)',
+      await (await factory.ask(`/schematics/${id}`)).text(),
+    ])
+    expect(root.get(`/usr/local/share/schematic/${id}`)?.content).toHaveLength(0)
+  },
+  30_000,
+)
 
-test('the ISO of a schematic holds the same release in both of its file systems', async () => {
-  await using factory = shop()
-  const { status, bytes, reason } = await factory.image('metal-amd64.iso', 'greeting')
-  expect([status, reason]).toEqual([200, ''])
-  const { files, boot } = readIso(bytes)
-  const root = checked((name) => files.get(`usr/install/amd64/${name}`) ?? Buffer.alloc(0))
-  expect(root.has('/usr/local/bin/greeting')).toBe(true)
-  const manifest = (files.get('usr/install/amd64/manifest') ?? '').toString()
-  const [, hash = ''] = /^root-hash (\w{16})/m.exec(manifest) ?? []
-  expect(files.get(`ichor/${hash}.sqsh`)?.equals(files.get('usr/install/amd64/root.sqsh') ?? Buffer.alloc(0))).toBe(true)
-  expect(bytes.length).toBe(bytes.readUInt32LE(16 * 2048 + 80) * 2048)
-  expect(boot.efi.start * 2048 + bytes.readUInt32LE(0x1ce + 12) * 512).toBe(bytes.length)
-}, 30_000)
+test.each(architectures)(
+  'the ISO of a schematic for %s holds the same release in both of its file systems',
+  async (arch) => {
+    await using factory = shop()
+    const { status, bytes, reason } = await factory.image(`metal-${arch}.iso`, 'greeting')
+    expect([status, reason]).toEqual([200, ''])
+    const { files, boot } = readIso(bytes)
+    const root = checked((name) => files.get(`usr/install/${arch}/${name}`) ?? Buffer.alloc(0))
+    expect(root.has('/usr/local/bin/greeting')).toBe(true)
+    const manifest = (files.get(`usr/install/${arch}/manifest`) ?? '').toString()
+    const [, hash = ''] = /^root-hash (\w{16})/m.exec(manifest) ?? []
+    expect(files.get(`ichor/${hash}.sqsh`)?.equals(files.get(`usr/install/${arch}/root.sqsh`) ?? Buffer.alloc(0))).toBe(true)
+    expect(bytes.length).toBe(bytes.readUInt32LE(16 * 2048 + 80) * 2048)
+    expect(boot.efi.start * 2048 + bytes.readUInt32LE(0x1ce + 12) * 512).toBe(bytes.length)
+  },
+  30_000,
+)
 
 test.each([
   ['an unknown one', ['none'], 'extension "none" is not held here, but greeting, other, bad, shell, modules'],

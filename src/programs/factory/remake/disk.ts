@@ -10,7 +10,7 @@ import { withFile } from '../build/read-file.ts'
 import { writeFile } from '../build/write-file.ts'
 import { FactoryError } from '../factory-error.ts'
 import { diskOn } from '../release/disk-file.ts'
-import type { Release } from '../releases.ts'
+import { fileNameOf, type Release } from '../releases.ts'
 import { rootName } from '../root/verity.ts'
 import type { Remade } from './remade.ts'
 
@@ -18,7 +18,7 @@ const textLimit = 64 << 10
 
 /** Writes the disk into the folder. Throws FactoryError. */
 export async function remakeDisk(release: Release, remade: Remade, folder: string, signal: AbortSignal): Promise<void> {
-  const to = join(folder, diskFile)
+  const to = join(folder, fileNameOf(release, diskFile))
   const partition = await withFile(release, diskFile, async ({ path, size, read }) => {
     const partitions = await partitionsOf(read, size)
     await writeFile(to, [{ file: path, offset: 0, length: size }], signal)

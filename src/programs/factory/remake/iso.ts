@@ -14,13 +14,12 @@ import { withFile } from '../build/read-file.ts'
 import { writeFile } from '../build/write-file.ts'
 import { FactoryError } from '../factory-error.ts'
 import { type EfiFile, makeEfiPartition } from '../release/efi-partition.ts'
-import type { Release } from '../releases.ts'
+import { fileNameOf, installFolderOf, type Release } from '../releases.ts'
 import { rootName } from '../root/verity.ts'
 import type { Remade } from './remade.ts'
 
 const sector = 2048
 const diskSector = 512
-const installFolder = 'usr/install/amd64/'
 /** In the boot sector of sticks: the entry of the whole image, and that of the EFI system partition. */
 const [wholeEntry, efiEntry] = [0x1be, 0x1ce]
 const volumeSize = 16 * sector + 80
@@ -38,12 +37,13 @@ export async function remakeIso(release: Release, remade: Remade, folder: string
       const contents = efiContents(await efiFiles((offset, length) => read(start + offset, length), size - start), remade)
       const serial = Number.parseInt(remade.verity.rootHash.slice(16, 24), 16)
       const made = await makeEfiPartition(partition, contents, { label: 'ICHOR', serial })
-      const patches = headPatches(await readIsoFiles(read, size), remade, { start, ...made, read, head })
+      const installFolder = `${installFolderOf(release)}/`
+      const patches = headPatches(await readIsoFiles(read, size), remade, { start, ...made, read, head, installFolder })
       const segments = [
         ...patchSegments([{ file: path, offset: 0, length: start }], await patches),
         { file: partition, offset: 0, length: made.size },
       ]
-      await writeFile(join(folder, isoFile), segments, signal)
+      await writeFile(join(folder, fileNameOf(release, isoFile)), segments, signal)
     })
   } catch (error) {
     if (error instanceof DecodeError || error instanceof RangeError)
@@ -72,7 +72,7 @@ async function efiFiles(read: ReadAt, size: number): Promise<EfiFile[]> {
 
 const isRoot = (path: string) => /^ichor\/[0-9a-f]{16}\.sqsh$/i.test(path)
 const isKernel = (path: string) => /^efi\/linux\/[^/]+\.efi$/i.test(path)
-const isLoader = (path: string) => /^efi\/boot\/bootx64\.efi$/i.test(path)
+const isLoader = (path: string) => /^efi\/boot\/boot(?:x64|aa64)\.efi$/i.test(path)
 
 function efiContents(files: readonly EfiFile[], { verity, uki, rootPath }: Remade): EfiFile[] {
   if (!files.some(({ path }) => isRoot(path)) || !files.some(({ path }) => isKernel(path)) || !files.some(({ path }) => isLoader(path)))
@@ -89,13 +89,14 @@ interface Place {
   readonly offsets: ReadonlyMap<string, number>
   readonly read: ReadAt
   readonly head: Buffer
+  readonly installFolder: string
 }
 
 /** What differs before the EFI system partition. */
 async function headPatches(
   files: ReadonlyMap<string, IsoPlace>,
   remade: Remade,
-  { start, size, offsets, read, head }: Place,
+  { start, size, offsets, read, head, installFolder }: Place,
 ): Promise<Patch[]> {
   const inEfi = (is: (path: string) => boolean) => [...offsets].find(([path]) => is(path))?.[1] ?? 0
   const kernel = inEfi(isKernel)

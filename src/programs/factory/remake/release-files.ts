@@ -1,6 +1,5 @@
 /** The files of a release, which its installer holds, and its ISO as well. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { DecodeError } from '../../../wire/decode-error.ts'
 import { messageOf } from '../../../wire/error-message.ts'
 import { readIsoFiles } from '../../../wire/iso9660/files.ts'
@@ -9,9 +8,8 @@ import { installerFile, openInstaller } from '../build/installer.ts'
 import { isoFile } from '../build/iso.ts'
 import { readDocument, type Stretch, withFile, withStretch } from '../build/read-file.ts'
 import { FactoryError } from '../factory-error.ts'
-import type { Release } from '../releases.ts'
+import { installFolderOf, pathOf, type Release } from '../releases.ts'
 
-const folder = 'usr/install/amd64/'
 /** Most bytes of a file that is read into memory: a kernel image. */
 const partLimit = 256 << 20
 
@@ -23,9 +21,9 @@ export interface ReleaseFiles {
 
 /** Finds the files of a release. Throws FactoryError. */
 export async function releaseFilesOf(release: Release): Promise<ReleaseFiles> {
-  const within = existsSync(join(release.folder, installerFile)) ? await inInstaller(release) : await inIso(release)
+  const within = existsSync(pathOf(release, installerFile)) ? await inInstaller(release) : await inIso(release)
   const stretch = (name: string): Stretch => {
-    const found = within.get(`${folder}${name}`)
+    const found = within.get(`${installFolderOf(release)}/${name}`)
     if (!found) throw new FactoryError(500, `the release has no "${name}": make it again with mkimage.sh`)
     return found
   }

@@ -21,7 +21,7 @@ import { signatureLine } from '../image-key.ts'
 import { parseTrust, rootArchive, trustArchive } from '../release/initramfs.ts'
 import { policyKeySection } from '../release/pcr-policy.ts'
 import { makeUki } from '../release/uki.ts'
-import type { Release } from '../releases.ts'
+import { fileNameOf, pathOf, type Release } from '../releases.ts'
 import { type Extension, extendRoot } from '../root/extend.ts'
 import type { Verity } from '../root/verity.ts'
 import { withExtensions } from './contents.ts'
@@ -78,15 +78,16 @@ export async function remakeRelease(release: Release, folder: string, order: Rem
   try {
     const files = await releaseFilesOf(release)
     const remade = await remakeParts(release, files, { order, folder, signal })
+    const to = (file: string) => join(folder, fileNameOf(release, file))
     for (const [name, content] of remade.documents) {
       const file = name === 'cmdline' ? 'ichor-cmdline' : `ichor-amd64.${name}`
-      await writeText(join(folder, file), content)
+      await writeText(to(file), content)
     }
-    await writeText(join(folder, ukiFile), remade.uki)
-    await writeText(join(folder, 'ichor-vmlinuz'), remade.kernel)
+    await writeText(to(ukiFile), remade.uki)
+    await writeText(to('ichor-vmlinuz'), remade.kernel)
     const sbom = 'ichor-amd64.spdx.json'
-    if (existsSync(join(release.folder, sbom)))
-      await writeText(join(folder, sbom), withExtensions(await readDocument(release, sbom, 16 << 20), order.extensions))
+    if (existsSync(pathOf(release, sbom)))
+      await writeText(to(sbom), withExtensions(await readDocument(release, sbom, 16 << 20), order.extensions))
     await writeProducts(release, remade, folder, signal)
   } catch (error) {
     if (error instanceof DecodeError || error instanceof PeError) throw new FactoryError(500, `the release: ${messageOf(error)}`)
@@ -97,7 +98,8 @@ export async function remakeRelease(release: Release, folder: string, order: Rem
 }
 
 async function writeProducts(release: Release, remade: Remade, folder: string, signal: AbortSignal): Promise<void> {
-  const has = (name: string) => existsSync(join(release.folder, name))
+  const has = (name: string) => existsSync(pathOf(release, name))
+  const to = (file: string) => join(folder, fileNameOf(release, file))
   const root: Segment = { file: remade.rootPath, offset: 0, length: remade.verity.blocks * 4096 }
   if (has(isoFile)) await remakeIso(release, remade, folder, signal)
   if (has(diskFile)) await remakeDisk(release, remade, folder, signal)
@@ -109,11 +111,11 @@ async function writeProducts(release: Release, remade: Remade, folder: string, s
       ['vmlinuz.efi', [{ bytes: remade.uki }]],
     ])
     const before = await readDocument(release, 'ichor-amd64.manifest')
-    await writeFile(join(folder, installerFile), await installerSegments(release, { before, contents, uki: [] }), signal)
+    await writeFile(to(installerFile), await installerSegments(release, { before, contents, uki: [] }), signal)
   }
   if (has(networkFile)) {
     const { before, after } = rootArchive(remade.verity)
-    await writeFile(join(folder, networkFile), [{ bytes: remade.initramfs }, { bytes: before }, root, { bytes: after }], signal)
+    await writeFile(to(networkFile), [{ bytes: remade.initramfs }, { bytes: before }, root, { bytes: after }], signal)
   }
 }
 

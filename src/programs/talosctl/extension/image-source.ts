@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, existsSync, statSync } from 'node:fs'
 import { open, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseImageDocument } from '../../../oci/image-document.ts'
+import { type ImageDocument, parseArchitecture, parseImageDocument } from '../../../oci/image-document.ts'
 import { parseReference } from '../../../oci/reference.ts'
 import { directHosts, RemoteRegistry } from '../../../oci/remote-registry.ts'
 import { TarError } from '../../../wire/tar/format.ts'
@@ -137,15 +137,39 @@ const indexDepth = 4
 
 /** The layers of an image for an architecture, from the lowest to the top. Throws UsageError. */
 export async function layersOf(source: ImageSource, arch: string): Promise<{ digest: string; mediaType: string }[]> {
+  const manifest = await manifestFor(source, arch)
+  if (!manifest) throw new UsageError(`image "${source.origin}": it has nothing for ${arch}`)
+  return (manifest.layers ?? []).map(({ digest, mediaType }) => ({ digest, mediaType: mediaType ?? '' }))
+}
+
+/** Whether an image is for an architecture. Throws UsageError. */
+export const isFor = async (source: ImageSource, arch: string): Promise<boolean> => (await manifestFor(source, arch)) !== undefined
+
+/** The manifest of an image for an architecture; undefined when it is for others only. Throws UsageError. */
+async function manifestFor(source: ImageSource, arch: string): Promise<ImageDocument | undefined> {
   const wrong = (why: string) => new UsageError(`image "${source.origin}": ${why}`)
   let bytes = await source.top()
   for (let depth = 0; depth <= indexDepth; depth++) {
     const document = parseImageDocument(Buffer.from(bytes).toString())
     if (!document) throw wrong('its manifest cannot be read')
-    if (!document.manifests) return (document.layers ?? []).map(({ digest, mediaType }) => ({ digest, mediaType: mediaType ?? '' }))
+    if (!document.manifests) return (await configured(source, document, arch)) ? document : undefined
     const fitting = document.manifests.find(({ platform }) => !platform || platform.architecture === arch)
-    if (!fitting) throw wrong(`it has nothing for ${arch}`)
+    if (!fitting) return undefined
     bytes = await source.document(fitting.digest)
   }
   throw wrong('its indexes are nested too deeply')
+}
+
+/** Whether the configuration of an image names this architecture, or none. Throws UsageError. */
+async function configured(source: ImageSource, { config }: ImageDocument, arch: string): Promise<boolean> {
+  if (!config) return true
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of source.blob(config.digest)) {
+    size += chunk.length
+    if (size > documentLimit) throw new UsageError(`image "${source.origin}": its configuration is too large`)
+    chunks.push(chunk)
+  }
+  const named = parseArchitecture(Buffer.concat(chunks).toString())
+  return named === undefined || named === arch
 }

@@ -9,13 +9,13 @@ import { codeOf } from '../../../../wire/errno.ts'
 import { messageOf } from '../../../../wire/error-message.ts'
 import type { ExtensionMetadata, OfferedExtension } from '../../../factory/extensions.ts'
 import { FactoryError } from '../../../factory/factory-error.ts'
-import { openImage } from '../../extension/image-source.ts'
+import { type Architecture, architectures } from '../../../factory/releases.ts'
+import { type ImageSource, isFor, openImage } from '../../extension/image-source.ts'
 import { checkCompatibility, checkRange, ExtensionError } from '../../extension/manifest.ts'
 import { unpackExtension } from '../../extension/unpack.ts'
 import { UsageError } from '../../failure.ts'
 import type { Io } from '../../io.ts'
 
-const arch = 'amd64'
 const longestList = 1 << 20
 const mostImages = 1000
 
@@ -66,20 +66,32 @@ async function imagesOf(list: string): Promise<string[]> {
 async function offeredExtension(io: Pick<Io, 'env' | 'signal'>, ref: string): Promise<OfferedExtension> {
   const source = await openImage(ref, { io })
   const digest = digestOf(await source.top())
+  const metadata = new Map<Architecture, ExtensionMetadata>()
+  for (const arch of architectures) if (await isFor(source, arch)) metadata.set(arch, await checkedMetadata(source, arch))
+  const [first] = metadata.values()
+  if (!first) throw new UsageError(`extension "${ref}": it has nothing for ${architectures.join(' or ')}`)
+  return {
+    ...{ ref, digest, metadata: first },
+    unfit({ version, arch }) {
+      const own = metadata.get(arch)
+      return own ? unfit(ref, own, version) : `extension "${ref}": it has nothing for ${arch}`
+    },
+    async unpack(to, arch) {
+      const now = await openImage(ref, { io })
+      if (digestOf(await now.top()) !== digest)
+        throw new FactoryError(503, `extension "${first.name}" is another one than when the factory started: restart the factory`)
+      return (await unpackExtension(now, { folder: to, arch })).entries
+    },
+  }
+}
+
+/** What the files of an extension for an architecture state, once they are checked. Throws ExtensionError and UsageError. */
+async function checkedMetadata(source: ImageSource, arch: Architecture): Promise<ExtensionMetadata> {
   const folder = await mkdtemp(join(tmpdir(), 'ichor-extension-'))
   try {
     const { metadata } = await unpackExtension(source, { folder, arch })
-    checkRange(ref, metadata)
-    return {
-      ...{ ref, digest, metadata },
-      unfit: (version) => unfit(ref, metadata, version),
-      async unpack(to) {
-        const now = await openImage(ref, { io })
-        if (digestOf(await now.top()) !== digest)
-          throw new FactoryError(503, `extension "${metadata.name}" is another one than when the factory started: restart the factory`)
-        return (await unpackExtension(now, { folder: to, arch })).entries
-      },
-    }
+    checkRange(source.origin, metadata)
+    return metadata
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
