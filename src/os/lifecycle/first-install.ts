@@ -7,15 +7,14 @@ import { AcquireConfigStatus, acquireId } from '../config/resources/acquire-conf
 import { MachineConfig } from '../config/resources/machine-config.ts'
 import { serveImages, untilImagesCopied } from './install/image-cache.ts'
 import { installSystem } from './install/install-system.ts'
-import type { Phase, Task } from './sequencer.ts'
+import type { Phase, TaskContext } from './sequencer.ts'
 import { end, stopEverything } from './stop.ts'
 
 /** Where the machine keeps its own data: in memory until STATE is mounted here. */
 const stateFolder = '/system/state'
 
-/** Time limit for creating, formatting and mounting partitions, in milliseconds. */
-const stateLimit = 10 * 60_000
-const unmountLimit = 60_000
+/** Time limit for creating, encrypting, formatting and mounting partitions, and for the end of a volume that is just being made, in milliseconds. */
+const volumesLimit = 10 * 60_000
 
 /**
  * Installs the system on the disk, copies the data collected so far to STATE, and reboots from the disk. The phases may run
@@ -26,6 +25,7 @@ export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'c
   const known = new Map<string, Uint8Array>()
   let configuration: ReadonlyMap<string, string> = new Map()
   let written = false
+  let saved = false
   return [
     {
       name: 'install',
@@ -45,12 +45,24 @@ export const install = (machine: Machine, config: Pick<ConfigState, 'files' | 'c
     },
     { name: 'meta', tasks: [{ name: 'reloadMeta', run: ({ signal }) => meta.reload(signal) }] },
     { name: 'saveMeta', tasks: [{ name: 'flushMeta', run: async () => void (await meta.flush()) }] },
-    { name: 'saveState', tasks: [carryState(machine, known, () => config.carry(configuration))] },
+    {
+      name: 'saveState',
+      tasks: [
+        {
+          name: 'saveStatePartition',
+          async run(context) {
+            // Once volumes have ended STATE is not mounted again.
+            if (!saved) await carryState(machine, { known, configuration: () => config.carry(configuration) }, context)
+            saved = true
+          },
+        },
+      ],
+    },
     { name: 'imageCache', tasks: [{ name: 'waitForImageCacheCopy', run: (context) => untilImagesCopied(machine, context) }] },
     {
       name: 'volumeFinalize',
       tasks: [
-        { name: 'teardownLifecycle', run: ({ signal }) => endVolumes(store, AbortSignal.any([signal, AbortSignal.timeout(unmountLimit)])) },
+        { name: 'teardownLifecycle', run: ({ signal }) => endVolumes(store, AbortSignal.any([signal, AbortSignal.timeout(volumesLimit)])) },
       ],
     },
     stopEverything(machine),
@@ -68,19 +80,16 @@ function remembered({ kernel: { files } }: Machine): [string, Uint8Array][] {
     .map((path) => [path, files.read(path)])
 }
 
-const carryState = (
+async function carryState(
   { kernel: { files }, store }: Machine,
-  known: ReadonlyMap<string, Uint8Array>,
-  configuration: () => Promise<void>,
-): Task => ({
-  name: 'saveStatePartition',
-  async run({ log, signal }) {
-    await untilMounted(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(stateLimit)]) })
-    for (const [path, content] of known) await files.writeAtomic(path, content, { mode: 0o600 })
-    await configuration()
-    log.info('machine state saved to STATE', { files: known.size })
-  },
-})
+  { known, configuration }: { known: ReadonlyMap<string, Uint8Array>; configuration: () => Promise<void> },
+  { log, signal }: TaskContext,
+): Promise<void> {
+  await untilMounted(store, 'STATE', { log, signal: AbortSignal.any([signal, AbortSignal.timeout(volumesLimit)]) })
+  for (const [path, content] of known) await files.writeAtomic(path, content, { mode: 0o600 })
+  await configuration()
+  log.info('machine state saved to STATE', { files: known.size })
+}
 
 /**
  * Reverts to maintenance mode after a failed installation: no configuration is active, and another one can be applied.

@@ -1,12 +1,14 @@
 /** What becomes of the configuration by which a machine is installed, or could not be. */
 import { expect, test } from 'bun:test'
+import { silent } from '../../../src/cosi/log.ts'
 import type { Machine } from '../../../src/os/area.ts'
+import { mountId, mountRequest, VolumeMountStatus } from '../../../src/os/block/resources/volume-mount.ts'
 import { ConfigState, configPaths } from '../../../src/os/config/config-state.ts'
 import { ConfigHistory, itself } from '../../../src/os/config/history/history.ts'
 import { previousStatePath, statePath } from '../../../src/os/config/keep.ts'
 import { AcquireConfigStatus, acquireId } from '../../../src/os/config/resources/acquire-config.ts'
 import { MachineConfig } from '../../../src/os/config/resources/machine-config.ts'
-import { withdrawConfig } from '../../../src/os/lifecycle/first-install.ts'
+import { install, withdrawConfig } from '../../../src/os/lifecycle/first-install.ts'
 import { config, machineInMemory } from '../config/machine.ts'
 
 const text = config('controlplane')
@@ -56,4 +58,20 @@ test('data in memory is copied to the disk, the configuration last', async () =>
   await state.carry(known)
   expect(disk).toEqual(content)
   expect([...disk.keys()].at(-1)).toBe(statePath)
+})
+
+test('a second attempt does not wait for the volume on which the first one has saved everything', async () => {
+  const { machine, store } = machineInMemory()
+  let saves = 0
+  const phases = install(machine, { files: () => new Map(), carry: async () => void saves++ })
+  const [save] = phases.find(({ name }) => name === 'saveState')?.tasks ?? []
+  const attempt = async () => {
+    await save?.run({ log: silent, signal: new AbortController().signal })
+  }
+  store.put(VolumeMountStatus, mountId('STATE'), { ...mountRequest('STATE'), target: '/system/state' })
+  await attempt()
+  // The end of the volumes unmounts it for good.
+  store.destroy(VolumeMountStatus, mountId('STATE'))
+  await attempt()
+  expect(saves).toBe(1)
 })
