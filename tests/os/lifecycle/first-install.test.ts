@@ -70,7 +70,7 @@ test('a second attempt does not wait for the volume on which the first one has s
   }
   store.put(VolumeMountStatus, mountId('STATE'), { ...mountRequest('STATE'), target: '/system/state' })
   await attempt()
-  // The end of the volumes unmounts it for good.
+  // The end of the volumes unmounts it permanently.
   store.destroy(VolumeMountStatus, mountId('STATE'))
   await attempt()
   expect(saves).toBe(1)
