@@ -145,6 +145,7 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   await product(`ichor-${arch}.manifest`, of('manifest'))
   await product(`ichor-${arch}.manifest.sig`, of('manifest.sig'))
   await product(`ichor-${arch}.spdx.json`, (path) => writeFileSync(path, root.sbom))
+  await product(`ichor-${arch}.vex.json`, (path) => writeFileSync(path, root.vex))
   const installers = only.has('installer') ? installersOf(output, version) : []
   if (installers.length > 1) await product(installerIndex, (path) => writeInstallerIndex(path, installers))
   // What an earlier version has left would be taken for this one.

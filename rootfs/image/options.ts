@@ -24,6 +24,7 @@ export const help = `Makes everything a machine starts from, in dist/:
   ichor-node-amd64.tar           container image of the system (OCI layout), for Docker, Podman and pods
   ichor-amd64.manifest, .sig     what a release consists of, signed
   ichor-amd64.spdx.json          what it was made of
+  ichor-amd64.vex.json           which known flaws do not concern it, and why (OpenVEX)
   ichor-SHA256SUMS, .sig         hashes of the above, signed
 
 usage: ./mkimage.sh [flags]

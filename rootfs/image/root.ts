@@ -1,6 +1,7 @@
 /** The root file system of a machine: the tree of the build, the kernel's modules, and what this image was made with. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SpdxDocument } from '../../src/oci/spdx.ts'
 import type { Tree } from '../../src/programs/factory/root/tree.ts'
 import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import { assemble } from '../build/assemble.ts'
@@ -11,6 +12,7 @@ import { debianPartsOf } from '../build/sbom-parts.ts'
 import { type SizeRow, sizeRows } from '../build/size-table.ts'
 import type { Target } from '../build/target.ts'
 import { xz, zstd } from '../squashfs/compressor.ts'
+import { vexOf } from '../vex.ts'
 import { addExtensions, unpackExtensions } from './extensions/extensions.ts'
 import type { Starters } from './kernel.ts'
 import { loadedBeforeLock } from './modules.ts'
@@ -42,6 +44,8 @@ export interface MachineRoot {
   path: string
   /** SPDX document as text. */
   sbom: string
+  /** OpenVEX document as text. */
+  vex: string
   rows: SizeRow[]
 }
 
@@ -71,11 +75,14 @@ export async function makeRoot(
           .join(''),
       )
       addEmbedded(tree, embedConfig)
+      // Before extensions: their files are no part of Debian's packages, which the statements are about.
+      const paths = tree.entries().map((entry) => entry.path)
+      const vex = `${JSON.stringify(vexOf({ arch: target.arch, sbom: JSON.parse(sbom) as SpdxDocument, paths }), null, 1)}\n`
       await addExtensions(tree, extensions, kernel)
       verifyTree(tree)
       const { blockSize } = fast ? fastest : smallest
       const stored = await pack(path, tree.entries(), fast ? zstd(fastest.level) : await xz(blockSize, target), blockSize)
-      return { path, sbom, rows: sizeRows(tree, stored) }
+      return { path, sbom, vex, rows: sizeRows(tree, stored) }
     })
   } finally {
     remove()

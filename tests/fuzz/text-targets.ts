@@ -6,6 +6,8 @@ import { parsePatch } from '../../src/document/patch/patch.ts'
 import { parseByteSize } from '../../src/document/quantity.ts'
 import { parseManifest as parseObjects } from '../../src/kube/object.ts'
 import { formatManifest, parseManifest } from '../../src/oci/image-manifest.ts'
+import { parseVex, vexContext } from '../../src/oci/openvex.ts'
+import { parsePackageUrl } from '../../src/oci/package-url.ts'
 import { parseReference } from '../../src/oci/reference.ts'
 import { parseGroup } from '../../src/os/block/groups/lvm.ts'
 import { readAffiliate, writeAffiliate } from '../../src/os/cluster/discovery/record.ts'
@@ -142,6 +144,28 @@ export const textTargets: Record<string, Target> = {
     ['registry.k8s.io/pause:3.10', `localhost:5000/a/b@sha256:${'0'.repeat(64)}`],
     ['ImageReferenceError'],
     parseReference,
+  ),
+  'package URLs': texts(['pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64', 'pkg:npm/%40noble/ciphers#a'], [], parsePackageUrl),
+  'statements on flaws': texts(
+    [
+      JSON.stringify({
+        ...{ '@context': vexContext, '@id': 'https://example.org/1', author: 'a', timestamp: '2026-11-28T12:00:00Z', version: 1 },
+        statements: [
+          {
+            ...{ vulnerability: { name: 'CVE-1' }, status: 'not_affected', justification: 'component_not_present' },
+            products: [{ '@id': 'pkg:generic/a', hashes: { 'sha-256': 'ab' }, subcomponents: [{ '@id': 'pkg:deb/debian/mount' }] }],
+          },
+          {
+            vulnerability: { name: 'CVE-2' },
+            status: 'affected',
+            action_statement: 'update',
+            products: [{ identifiers: { purl: 'pkg:a/b' } }],
+          },
+        ],
+      }),
+    ],
+    ['VexError'],
+    parseVex,
   ),
   'manifests of releases': texts(
     [

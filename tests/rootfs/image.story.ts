@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { prepareHost } from '../../rootfs/build/host.ts'
 import { CommandError, run } from '../../rootfs/build/run.ts'
 import { checkManifest, type ImageManifest } from '../../src/oci/image-manifest.ts'
+import { packagesOf, parseVex } from '../../src/oci/openvex.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'ichor-image-'))
 const made = join(folder, 'made')
@@ -194,6 +195,13 @@ test('sgdisk, fsck.vfat and qemu-img find the disks right', async () => {
   expect(await run(['qemu-img', 'compare', '-f', 'raw', '-F', 'qcow2', product('ichor-amd64.raw'), product('ichor-amd64.qcow2')])).toMatch(
     /identical/,
   )
+})
+
+test('what is stated on flaws is about packages of the SBOM', () => {
+  const { statements } = parseVex(readFileSync(product('ichor-amd64.vex.json'), 'utf8'))
+  const sbom = readFileSync(product('ichor-amd64.spdx.json'), 'utf8')
+  expect(statements.length).toBeGreaterThan(0)
+  for (const name of statements.flatMap(({ products }) => products.flatMap(packagesOf))) expect(sbom).toContain(`"${name}"`)
 })
 
 test('the SBOM names kernel, boot loaders and the binary', () => {

@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
 import { sbomOf } from '../../rootfs/sbom.ts'
+import { stated, vexOf } from '../../rootfs/vex.ts'
+import { parseVex } from '../../src/oci/openvex.ts'
 import type { SbomPart } from '../../src/oci/spdx.ts'
 
 const parts: SbomPart[] = [
@@ -52,4 +54,29 @@ test('equal parts give equal documents, other parts another namespace', () => {
   const once = sbomOf('1.13.0', created, parts)
   expect(sbomOf('1.13.0', created, structuredClone(parts))).toEqual(once)
   expect(sbomOf('1.13.0', created, parts.slice(1)).documentNamespace).not.toBe(once.documentNamespace)
+})
+
+const names = [...new Set(stated.flatMap(({ packages }) => packages))]
+const described = sbomOf(
+  '1.13.0',
+  '',
+  names.map((name) => ({ name, version: '1', source: 'Debian', purl: `pkg:deb/debian/${name}@1?arch=amd64` })),
+)
+
+test('what is stated of a release is an OpenVEX document about its packages', () => {
+  const document = vexOf({ arch: 'amd64', sbom: described, paths: ['/usr/bin/mount', '/usr/lib/libkrb5.so.3'] })
+  expect(parseVex(JSON.stringify(document))).toEqual(document)
+  const flaws = document.statements.map(({ vulnerability }) => vulnerability.name)
+  expect(flaws).toContain('CVE-2022-0563')
+  expect(new Set(flaws).size).toBe(flaws.length)
+  const [first] = document.statements
+  expect(first?.products[0]?.['@id']).toBe('pkg:generic/ichor@1.13.0?arch=amd64')
+  expect(first?.products[0]?.subcomponents).toContainEqual({ '@id': 'pkg:deb/debian/util-linux@1?arch=amd64' })
+  expect(vexOf({ arch: 'amd64', sbom: described, paths: [] })).toEqual(document)
+})
+
+test('a statement that is not true of a release ends the build', () => {
+  expect(() => vexOf({ arch: 'amd64', sbom: described, paths: ['/usr/bin/chsh'] })).toThrow('"/usr/bin/chsh" is in the root file system')
+  expect(() => vexOf({ arch: 'amd64', sbom: described, paths: ['/usr/lib/x86_64-linux-gnu/libgssrpc.so.4'] })).toThrow('CVE-2024-26458')
+  expect(() => vexOf({ arch: 'amd64', sbom: sbomOf('1', '', []), paths: [] })).toThrow('is not in the SBOM')
 })

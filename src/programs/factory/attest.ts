@@ -1,4 +1,4 @@
-/** Documents about an image: what it is made of (SPDX 2.3), how it came about (in-toto, SLSA), and which flaws do not concern it (VEX). */
+/** Documents about an image: what it is made of (SPDX 2.3), and how it came about (in-toto, SLSA). */
 import { createHash, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { SpdxDocument, SpdxPackage } from '../../oci/spdx.ts'
 import { readDocument } from './build/read-file.ts'
@@ -15,22 +15,11 @@ export interface Subject {
   readonly schematic: Schematic
 }
 
-const sbomFile = 'ichor-amd64.spdx.json'
-const vexFile = 'ichor-amd64.vex.json'
+export const sbomFile = 'ichor-amd64.spdx.json'
 const documentLimit = 16 << 20
 
 /** What a release is made of. Throws FactoryError. */
 export const sbomOf = (release: Release): Promise<string> => readDocument(release, sbomFile, documentLimit)
-
-/** The statement on flaws that lies beside a release; mkimage.sh makes none. Throws FactoryError. */
-export async function vexOf(release: Release): Promise<string> {
-  try {
-    return await readDocument(release, vexFile, documentLimit)
-  } catch (error) {
-    if (!(error instanceof FactoryError) || error.status !== 404) throw error
-    throw new FactoryError(404, `no "${vexFile}" lies beside the release: put an OpenVEX document there`)
-  }
-}
 
 /** What an image is made of: itself with its hash, and the parts of its release in it. Throws FactoryError. */
 export async function imageSbom({ name, sha256, release, schematic }: Subject): Promise<string> {
@@ -74,33 +63,38 @@ export function parsedSbom(text: string): SpdxDocument {
 const statementType = 'application/vnd.in-toto+json'
 
 /**
- * How an image came about (in-toto Statement v1 with SLSA Provenance v1), signed in an envelope (DSSE 1.0). `builder` is the address
- * of the factory. Throws FactoryError without a key.
+ * How an image came about (in-toto Statement v1 with SLSA Provenance v1), signed. `builder` is the address of the factory. Throws
+ * FactoryError without a key.
  */
-export async function provenance(
-  { name, sha256, release, schematic }: Subject,
-  builder: string,
-  key: KeyObject | undefined,
-): Promise<string> {
-  if (!key) throw new FactoryError(400, 'provenance is signed: start the factory with --key')
+export async function provenance(subject: Subject, builder: string, key: KeyObject | undefined): Promise<string> {
+  const { name, release, schematic } = subject
   const manifest = await readDocument(release, 'ichor-amd64.manifest')
-  const statement = Buffer.from(
-    JSON.stringify({
-      _type: 'https://in-toto.io/Statement/v1',
-      subject: [{ name, digest: { sha256 } }],
-      predicateType: 'https://slsa.dev/provenance/v1',
-      predicate: {
-        buildDefinition: {
-          buildType: `${builder}/image`,
-          externalParameters: { schematic: schematic.id, version: release.version, image: name },
-          resolvedDependencies: [
-            { name: 'manifest', uri: `${builder}/versions#${release.version}`, digest: { sha256: hashOf(manifest) } },
-            { name: 'schematic', uri: `${builder}/schematics/${schematic.id}`, digest: { sha256: schematic.id } },
-          ],
-        },
-        runDetails: { builder: { id: builder } },
+  return attested('provenance', subject, key, {
+    predicateType: 'https://slsa.dev/provenance/v1',
+    predicate: {
+      buildDefinition: {
+        buildType: `${builder}/image`,
+        externalParameters: { schematic: schematic.id, version: release.version, image: name },
+        resolvedDependencies: [
+          { name: 'manifest', uri: `${builder}/versions#${release.version}`, digest: { sha256: hashOf(manifest) } },
+          { name: 'schematic', uri: `${builder}/schematics/${schematic.id}`, digest: { sha256: schematic.id } },
+        ],
       },
-    }),
+      runDetails: { builder: { id: builder } },
+    },
+  })
+}
+
+/** A statement about an image (in-toto Statement v1), signed in an envelope (DSSE 1.0). Throws FactoryError without a key. */
+export function attested(
+  what: string,
+  { name, sha256 }: Pick<Subject, 'name' | 'sha256'>,
+  key: KeyObject | undefined,
+  stated: { readonly predicateType: string; readonly predicate: object },
+): string {
+  if (!key) throw new FactoryError(400, `${what} is signed: start the factory with --key`)
+  const statement = Buffer.from(
+    JSON.stringify({ _type: 'https://in-toto.io/Statement/v1', subject: [{ name, digest: { sha256 } }], ...stated }),
   )
   // The encoding that is signed states type and length, so that no other text is signed by the same bytes.
   const signed = Buffer.concat([Buffer.from(`DSSEv1 ${statementType.length} ${statementType} ${statement.length} `), statement])

@@ -1,12 +1,13 @@
 /** The HTTP API of the image factory of the field: schematics, the versions of images, and images. */
 import { timingSafeEqual } from 'node:crypto'
 import type { Logger } from '../../cosi/log.ts'
+import type { VexDocument } from '../../oci/openvex.ts'
 import type { ServerTls } from '../../rpc/http2/listen.ts'
 import { within } from '../../timing/within.ts'
 import { messageOf } from '../../wire/error-message.ts'
 import { BodyTooLarge, boundedBody } from '../../wire/http/bounded-body.ts'
 import { assetOf, bootParameters, extendedRelease } from './assets.ts'
-import { imageSbom, provenance, sbomOf, vexOf } from './attest.ts'
+import { imageSbom, provenance, sbomOf } from './attest.ts'
 import { Checksums, download } from './download.ts'
 import { offeredFor } from './extensions.ts'
 import { FactoryError } from './factory-error.ts'
@@ -15,6 +16,7 @@ import { InstallerRegistry } from './registry.ts'
 import { architectureOf, architectures, findReleases, releaseOf, releasesOf, versionsOf } from './releases.ts'
 import { longestSchematic, parseSchematic } from './schematic.ts'
 import type { Schematics } from './schematics.ts'
+import { imageVex, releaseVex, vexAttestation } from './vex.ts'
 import type { Workshop } from './workshop.ts'
 
 /** What is served and where. */
@@ -25,6 +27,8 @@ export interface FactoryOptions {
   readonly images: string
   readonly schematics: Schematics
   readonly workshop: Workshop
+  /** What the operator states on flaws of packages. */
+  readonly vex?: readonly VexDocument[] | undefined
   /** Where clients reach the server when that is not what they request, as behind a proxy that ends TLS. */
   readonly externalUrl?: string | undefined
   readonly tls?: ServerTls | undefined
@@ -122,7 +126,10 @@ async function answer(options: FactoryOptions, request: Request, url: URL, state
     const release = await extendedRelease(options.workshop, releaseOf(options.images, rest[0] ?? '', arch), schematic)
     return text(await sbomOf(release), 'application/spdx+json')
   }
-  if (room === 'vex' && rest.join() === 'vex.json') return vex(options, first)
+  if (room === 'vex' && rest.join() === 'vex.json') {
+    const releases = releasesOf(options.images, first)
+    return Response.json(await releaseVex(releases, options.vex ?? [], `${origin}/vex/${releases[0].version}/vex.json`))
+  }
   if (pathname === '/v2' || pathname === '/v2/') return Response.json({}, { headers: registryVersion })
   if (room === 'v2') {
     const { digest, mediaType, asset } = await state.registry.content(pathname.slice('/v2/'.length))
@@ -137,29 +144,26 @@ async function image(
   request: Request,
   { id, origin, state, path }: { id: string; origin: string; state: State; path: readonly string[] },
 ): Promise<Response> {
-  const { workshop, images, schematics } = options
+  const { workshop, images, schematics, vex = [] } = options
   const [version = '', name = ''] = path
   const schematic = schematics.get(id)
   const release = releaseOf(images, version, architectureOf(name))
-  const [, stem = name, statement] = /^(.+)\.(sha256|sha512|spdx\.json|provenance\.json)$/.exec(name) ?? []
+  const [, stem = name, statement] = /^(.+)\.(sha256|sha512|spdx\.json|vex\.json|vex-attestation\.json|provenance\.json)$/.exec(name) ?? []
   const asset = await assetOf(workshop, release, schematic, stem)
   if (statement === undefined) return download(asset, request)
   if (statement === 'sha256' || statement === 'sha512') return text(await state.checksums.lineOf(asset, statement))
   const subject = { name: stem, sha256: await state.checksums.hashOf(asset, 'sha256'), release, schematic }
-  if (statement === 'spdx.json') {
-    const extended = await extendedRelease(workshop, release, schematic)
-    return text(await imageSbom({ ...subject, release: extended }), 'application/spdx+json')
-  }
-  return text(await provenance(subject, origin, workshop.signers.key), 'application/vnd.in-toto+json')
+  const { key } = workshop.signers
+  if (statement === 'provenance.json') return text(await provenance(subject, origin, key), attestationType)
+  const extended = await extendedRelease(workshop, release, schematic)
+  if (statement === 'spdx.json') return text(await imageSbom({ ...subject, release: extended }), 'application/spdx+json')
+  const address = `${origin}/image/${id}/${release.version}/${stem}.vex.json`
+  const document = await imageVex(subject, { extended, given: vex, address })
+  return statement === 'vex.json' ? Response.json(document) : text(vexAttestation(subject, document, key), attestationType)
 }
 
+const attestationType = 'application/vnd.in-toto+json'
 const registryVersion = { 'docker-distribution-api-version': 'registry/2.0' }
-
-/** The statement on flaws of a version, which is one for all architectures. */
-async function vex({ images }: FactoryOptions, version: string): Promise<Response> {
-  const [release] = releasesOf(images, version)
-  return text(await vexOf(release), 'application/json')
-}
 
 /** What iPXE runs. */
 const bootScript = (base: string, arch: string, parameters: string) =>

@@ -34,6 +34,8 @@ export interface Result {
   /** The platform and the architecture of network boot, as in `metal-amd64`. */
   readonly platform: string
   readonly offers: readonly Offer[]
+  /** What is stated about each file: the ending of its name, and what people call it. */
+  readonly statements: readonly (readonly [ending: string, label: string])[]
   /** Where clients reach the factory, without a path at its end. */
   readonly origin: string
 }
@@ -102,19 +104,21 @@ ${extensions.map(({ metadata: { name, version, description } }) => {
 `
 })}</fieldset>`
 
-function resultOf({ schematic, version, platform, offers, origin }: Result): Html {
+function resultOf({ schematic, version, platform, offers, statements, origin }: Result): Html {
   const image = `${new URL(origin).host}/installer/${schematic.id}:${version}`
   const base = `/image/${schematic.id}/${version}`
+  const about = statements.length > 0
+  const links = (name: string) => statements.map(([ending, label]) => html`<a href="${base}/${name}.${ending}">${label}</a> `)
   return html`<section aria-labelledby="images">
 <h2 id="images">${version} for ${platform}</h2>
 <p>Schematic <a href="/schematics/${schematic.id}"><code>${schematic.id.slice(0, 12)}</code></a>:</p>
 <pre>${schematic.yaml}</pre>
 <table>
-<thead><tr><th scope="col">File</th><th scope="col">For</th><th scope="col">Checksum</th></tr></thead>
+<thead><tr><th scope="col">File</th><th scope="col">For</th><th scope="col">Checksum</th>${about ? html`<th scope="col">About it</th>` : undefined}</tr></thead>
 <tbody>
 ${offers.map(
   ({ name, purpose }) => html`<tr><td><a href="${base}/${name}" download>${name}</a></td><td>${purpose}</td>
-<td><a href="${base}/${name}.sha256">SHA-256</a> <button type="button" data-url="${base}/${name}" hidden aria-label="Build ${name}">Build and check</button><output></output></td></tr>
+<td><a href="${base}/${name}.sha256">SHA-256</a> <button type="button" data-url="${base}/${name}" hidden aria-label="Build ${name}">Build and check</button><output></output></td>${about ? html`<td>${links(name)}</td>` : undefined}</tr>
 `,
 )}</tbody>
 </table>

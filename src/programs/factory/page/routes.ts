@@ -1,10 +1,14 @@
 /** The requests of the page, which is for people with a browser; programs use the API. */
+import { existsSync } from 'node:fs'
+import type { VexDocument } from '../../../oci/openvex.ts'
 import { offersOf, platformArchitecture } from '../assets.ts'
+import { sbomFile } from '../attest.ts'
 import { chosenExtensions, offeredFor } from '../extensions.ts'
 import { FactoryError } from '../factory-error.ts'
-import { type Architecture, architectures, findReleases, releaseOf, versionsOf } from '../releases.ts'
+import { type Architecture, architectures, findReleases, pathOf, type Release, releaseOf, versionsOf } from '../releases.ts'
 import { parseSchematic } from '../schematic.ts'
 import type { Schematics } from '../schematics.ts'
+import { hasVex } from '../vex.ts'
 import type { Workshop } from '../workshop.ts'
 import { pageOf, type Result } from './page.ts'
 import script from './script.js' with { type: 'text' }
@@ -17,7 +21,8 @@ export const longestForm = 16 << 10
 export interface PageSource {
   readonly images: string
   readonly schematics: Schematics
-  readonly workshop: Pick<Workshop, 'extensions'>
+  readonly workshop: Pick<Workshop, 'extensions' | 'signers'>
+  readonly vex?: readonly VexDocument[] | undefined
 }
 
 /** Nothing of another site runs in the page, and no other site shows it in a frame. */
@@ -76,7 +81,7 @@ export function postForm(source: PageSource, body: Uint8Array): Response {
 const architectureIn = (fields: URLSearchParams): Architecture => architectures.find((each) => each === fields.get('arch')) ?? 'amd64'
 
 function resultOf(
-  { images, schematics, workshop }: Omit<PageSource, 'schematics'> & { schematics: Pick<Schematics, 'get'> },
+  { images, schematics, workshop, vex = [] }: Omit<PageSource, 'schematics'> & { schematics: Pick<Schematics, 'get'> },
   { id, version, arch }: { id: string; version: string; arch: Architecture },
   origin: string,
 ): Result {
@@ -84,7 +89,20 @@ function resultOf(
   const release = releaseOf(images, version, arch)
   const platform = platformArchitecture(release, schematic)
   chosenExtensions(workshop.extensions ?? [], release, schematic)
-  return { schematic, version: release.version, platform, offers: offersOf(release), origin }
+  const statements = statementsOf(release, { vex, key: workshop.signers.key !== undefined })
+  return { schematic, version: release.version, platform, offers: offersOf(release), statements, origin }
+}
+
+/** What can be stated about the images of a release. */
+function statementsOf(release: Release, { vex, key }: { vex: readonly VexDocument[]; key: boolean }): Result['statements'] {
+  const sbom = existsSync(pathOf(release, sbomFile))
+  const flaws = sbom && hasVex(release, vex)
+  return [
+    ...(sbom ? [['spdx.json', 'SBOM'] as const] : []),
+    ...(flaws ? [['vex.json', 'VEX'] as const] : []),
+    ...(flaws && key ? [['vex-attestation.json', 'signed VEX'] as const] : []),
+    ...(key ? [['provenance.json', 'provenance'] as const] : []),
+  ]
 }
 
 function page(

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { array } from '../../flags.ts'
 import type { Io } from '../../io.ts'
 import { runServe, type ServeOptions } from './serve.ts'
 
@@ -16,6 +17,7 @@ export function factory(io: Io): Command {
     .option('--cache-size <size>', 'most that built images may take', '16GiB')
     .option('--key <file>', 'key that mkimage.sh signed the releases with; ISOs and installers with other arguments are signed with it')
     .option('--extensions <list>', 'system extensions that schematics may name: a folder of images, or a file with one image each line')
+    .option('--vex <file>', 'statements on flaws of packages (OpenVEX), merged with those of the releases; may be repeated', array())
     .option('--secure-boot-key <file>', 'key that mkimage.sh signed the boot files with for Secure Boot; "sbsign" signs with it')
     .option('--secure-boot-cert <file>', 'its certificate in PEM')
     .option(

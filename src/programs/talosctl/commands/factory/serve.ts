@@ -13,6 +13,7 @@ import type { Io } from '../../io.ts'
 import { readTls } from '../../kms/served-files.ts'
 import { offeredExtensions } from './offered.ts'
 import { signersOf } from './signers.ts'
+import { givenVex } from './vex.ts'
 
 /** Flags of `talosctl factory serve`. */
 export interface ServeOptions {
@@ -22,6 +23,7 @@ export interface ServeOptions {
   readonly cacheSize: string
   readonly key?: string
   readonly extensions?: string
+  readonly vex?: string[]
   readonly secureBootKey?: string
   readonly secureBootCert?: string
   readonly signCommand?: string
@@ -56,6 +58,7 @@ export async function startFactory(io: Pick<Io, 'stderr' | 'now' | 'env' | 'sign
     {},
     () => io.now(),
   )
+  const vex = await givenVex(options.vex ?? [])
   const tls = tlsCert && tlsKey ? await readTls(tlsCert, tlsKey) : undefined
   const token = tokenFile === undefined ? undefined : await readToken(tokenFile)
   const extensions = options.extensions === undefined ? [] : await offeredExtensions(io, options.extensions, log)
@@ -66,7 +69,7 @@ export async function startFactory(io: Pick<Io, 'stderr' | 'now' | 'env' | 'sign
     const kept = new Builds(cache === undefined ? undefined : join(cache, 'builds'), limit)
     builds = kept
     const workshop = { builds: kept, signers, extensions, url: base }
-    const server = serveFactory({ ...address, images, schematics, workshop, externalUrl: base, tls, token, log })
+    const server = serveFactory({ ...address, images, schematics, workshop, vex, externalUrl: base, tls, token, log })
     log.info('image factory serves', { url: server.url, versions: versions.join(',') || 'none' })
     const close = async () => {
       await server.close()

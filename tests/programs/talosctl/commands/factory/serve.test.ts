@@ -29,6 +29,8 @@ test.each<[string, Partial<ServeOptions>, string]>([
   ['with a program that is not there', { signCommand: 'no-such-signer -x' }, 'there is no program "no-such-signer"'],
   ['with a policy key that is none', { pcrKey: file('policy.pem', 'x') }, 'no private key without a passphrase in PEM'],
   ['with no extensions', { extensions: join(folder, 'none') }, 'ENOENT: name a folder of images, or a file with one image each line'],
+  ['with no statements', { vex: [join(folder, 'none')] }, 'none": ENOENT'],
+  ['with faults in statements', { vex: [file('vex.json', '{"version":0}')] }, 'vex.json": version must be a number from 1 on'],
   ['without images', { images: join(folder, 'none') }, 'read the folder of images: ENOENT'],
 ])('nothing is served %s', async (_, options, reason) => {
   await expect(startFactory(textIo(), { images: folder, listen, cacheSize, ...options })).rejects.toThrow(reason)
