@@ -168,6 +168,12 @@ else if (
 )
   for (const file of machines) await suite(file, [file, '--timeout', '900000'])
 
+// The factory signs a release again with keys and a token of its own: no machine is started.
+const signing = stories('vm/factory').filter((file) => file.endsWith('/signers.story.ts'))
+if (process.platform !== 'linux') skip(signing, 'needs Linux')
+else if (!asRoot) skip(signing, 'needs root, to install signers and judges: run the test command with sudo')
+else for (const file of signing) await suite(file, [file, '--timeout', '900000'])
+
 // The kernel of this machine runs the binary for arm64; only the processor is emulated.
 const binaries = stories('vm/arm64').filter((file) => file.endsWith('/arm64-binary.story.ts'))
 if (process.platform !== 'linux') skip(binaries, 'needs Linux')
