@@ -1,7 +1,12 @@
 /** Parsers of what a TPM answers, and of the policies beside it. */
 import { generateKeyPairSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { readToken, writeToken } from '../../src/os/block/encryption/tpm/token.ts'
 import { joined, sized, TpmReader, u8, u16, u32 } from '../../src/wire/tpm2/buffer.ts'
+import { parseEventLog, replay } from '../../src/wire/tpm2/event-log.ts'
+import { eventDescriber } from '../../src/wire/tpm2/event-text.ts'
+import { parseImaLog } from '../../src/wire/tpm2/ima-log.ts'
 import { readResponse } from '../../src/wire/tpm2/message.ts'
 import { readDigests, readPcrSelections, writePcrSelection } from '../../src/wire/tpm2/pcr.ts'
 import { parsePcrSignatures, parsePolicyKey, signPolicy } from '../../src/wire/tpm2/pcr-signatures.ts'
@@ -14,6 +19,18 @@ const digests = joined(u32(2), sized(new Uint8Array(32)), sized(new Uint8Array(3
 const acknowledgement = joined(sized(new Uint8Array(32)), u8(1), sized(new Uint8Array(32)))
 const response = (tag: number, body: Uint8Array) => joined(u16(tag), u32(10 + body.length), u32(0), body)
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+const eventLog = new Uint8Array(readFileSync(join(import.meta.dir, '../wire/tpm2/event-log.bin')))
+
+const inLittleEndian = (...fields: readonly (string | Uint8Array)[]) =>
+  fields.map((field) => {
+    const bytes = Buffer.from(field as string)
+    const length = Buffer.alloc(4)
+    length.writeUInt32LE(bytes.length)
+    return joined(length, bytes)
+  })
+const imaFields = joined(...inLittleEndian('sha256:\0digest', 'boot_aggregate\0'))
+const imaEntry = joined(new Uint8Array([10, 0, 0, 0]), new Uint8Array(20).fill(1), ...inLittleEndian('ima-ng', imaFields))
 
 /** Parsers by name. */
 export const tpmTargets: Record<string, Target> = {
@@ -37,6 +54,30 @@ export const tpmTargets: Record<string, Target> = {
         } catch (error) {
           if (!(error instanceof Error) || error.name !== 'DecodeError') throw error
         }
+    },
+  },
+  'event logs of the firmware': {
+    seeds: [eventLog],
+    answers: ['DecodeError'],
+    run: (input) => {
+      const events = parseEventLog(input)
+      replay(events, 'sha256')
+      events.forEach(eventDescriber('quiet'))
+    },
+  },
+  'measurements of the kernel': {
+    seeds: [imaEntry],
+    answers: ['DecodeError'],
+    run: (input) => void parseImaLog(input).map(({ digest }) => digest('sha256')),
+  },
+  'data of events of the firmware': {
+    seeds: parseEventLog(eventLog)
+      .filter(({ type }) => type >= 0x80000000)
+      .map(({ type, data }) => joined(u8(type & 0xff), data)),
+    answers: [],
+    run: (input) => {
+      const [type = 0] = input
+      eventDescriber()({ pcr: 0, type: 0x80000000 + type, digests: new Map(), data: input.subarray(1) })
     },
   },
   'public areas of storage root keys': {

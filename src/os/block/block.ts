@@ -8,6 +8,7 @@ import { observeContainerVolumes } from './controllers/container-volumes.ts'
 import { observeDevices, observeDisks } from './controllers/devices.ts'
 import { observeVolumes } from './controllers/discovery.ts'
 import { configDiskRecovery } from './controllers/disk-recovery.ts'
+import { observeMeasurements } from './controllers/measurements.ts'
 import { mountVolumes } from './controllers/mount.ts'
 import { mergeMountRequests } from './controllers/mount-request.ts'
 import { publishMounts } from './controllers/mount-status.ts'
@@ -60,6 +61,7 @@ const controllers = (machine: Machine, encrypted: EncryptedVolumes, tpm: TpmWind
   configDiskRecovery,
   settleVolumes(machine, encrypted),
   measureStart(tpm),
+  observeMeasurements(tpm, machine.kernel),
   mergeMountRequests,
   mountVolumes(machine),
   publishMounts,

@@ -115,6 +115,10 @@ export const commands: Record<string, Entry> = {
     local: true,
     load: async () => (await import('./commands/machineconfig/machineconfig.ts')).machineconfig,
   },
+  measurements: {
+    summary: 'Show what a TPM measured, and what changed',
+    load: async () => (await import('./commands/diagnostics/measurements.ts')).measurements,
+  },
   memory: { summary: 'Show memory', aliases: ['m', 'free'], load: async () => (await import('./commands/process/memory.ts')).memory },
   meta: { summary: 'Write and delete keys of the META partition', load: async () => (await import('./commands/disk/meta.ts')).meta },
   metrics: {

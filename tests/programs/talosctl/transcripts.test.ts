@@ -26,6 +26,7 @@ const elsewhere = new Set([
   'kms serve', // tests/interop/kms.story.ts
   'volumes recovery-key', // tests/programs/talosctl/commands/disk/volumes.test.ts, tests/programs/init/recovery.sandbox.ts
   'volumes unlock',
+  'measurements', // tests/programs/talosctl/commands/diagnostics/measurements.test.ts, tests/programs/init/sealed.sandbox.ts
   'rotate-ca', // tests/cluster/trust.story.ts
   'rotate service-account-key', // tests/rotation/keys.story.ts
   'rotate secretbox-key',

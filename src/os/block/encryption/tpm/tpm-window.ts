@@ -17,6 +17,8 @@ const phases = { open: 'enter-machined', closed: 'start-the-world' } as const
 export class TpmWindow {
   #phase: 'before' | 'open' | 'closed' = 'before'
   readonly #queue = new SerialQueue()
+  readonly #measured: string[] = []
+  readonly #listeners = new Set<() => void>()
 
   constructor(readonly kernel: { readonly tpm: Pick<Kernel['tpm'], 'openTpm'> }) {}
 
@@ -42,19 +44,34 @@ export class TpmWindow {
     })
   }
 
+  /** Calls a function after each phase that is measured. */
+  subscribe(listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  /** Runs commands that need no secret, at any time, with the words measured so far; resolves to undefined without a TPM 2.0. */
+  observe<T>(run: (tpm: Tpm, measured: readonly string[]) => Promise<T>): Promise<T | undefined> {
+    return this.#inTurn((tpm) => run(tpm, [...this.#measured])).catch(noneIs(undefined))
+  }
+
   /** Closes the window until the next start. */
   async close(): Promise<void> {
     await this.#inTurn(async (tpm) => {
       if (this.#phase !== 'open') return
-      await tpm.measure(imagePcr, Buffer.from(phases.closed))
-      this.#phase = 'closed'
+      await this.#measure(tpm, 'closed')
     })
   }
 
   async #enter(tpm: Tpm): Promise<void> {
     if (this.#phase !== 'before') return
-    await tpm.measure(imagePcr, Buffer.from(phases.open))
-    this.#phase = 'open'
+    await this.#measure(tpm, 'open')
+  }
+
+  async #measure(tpm: Tpm, phase: keyof typeof phases): Promise<void> {
+    await tpm.measure(imagePcr, Buffer.from(phases[phase]))
+    this.#measured.push(phases[phase])
+    this.#phase = phase
+    for (const listener of this.#listeners) listener()
   }
 
   #inTurn<T>(run: (tpm: Tpm) => Promise<T>): Promise<T> {
