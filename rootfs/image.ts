@@ -34,6 +34,7 @@ import { checkReproducible } from './image/reproducible.ts'
 import { makeRoot } from './image/root.ts'
 import { enrollment, readPcrKey } from './image/secure-boot.ts'
 import { buildStage0 } from './image/stage0.ts'
+import { compilePackages } from './kernel/compile.ts'
 
 /** Debian packages an image takes besides those of the root file system. */
 const imagePackages: readonly HostPackage[] = [
@@ -57,6 +58,7 @@ async function make(options: ImageOptions, args: readonly string[]): Promise<voi
     ...buildPackages,
     ...crossPackagesOf(target),
     ...(forMachines ? imagePackages : []),
+    ...(forMachines && options.kernel === 'hardened' ? compilePackages : []),
     ...(secureBoot ? [signingPackage] : []),
     ...(options.imageCache && only.has('disk') ? [fileSystemPackage] : []),
   ])
@@ -121,7 +123,7 @@ async function makeForMachines(options: ImageOptions, { work, key, product }: Ma
   const board = options.overlay && (await boardOf(options.overlay, target))
   const extra = [...(board?.kernelArguments ?? []), ...options.extraKernelArgs, ...(values ? [metaParameter(options.meta)] : [])]
   const line = commandLine(extra, options.platform, target)
-  const starters = await takeStarters({ target, relock: options.relock, locked: options.locked })
+  const starters = await takeStarters({ target, kind: options.kernel, relock: options.relock, locked: options.locked })
   const stage0 = await buildStage0(target)
   const root = await makeRoot(join(work, 'root.sqsh'), starters, options)
   const pcrKey = options.pcrKey === undefined ? undefined : readPcrKey(options.pcrKey)

@@ -9,6 +9,7 @@ import { dist } from '../build/binary.ts'
 import { UsageError } from '../build/failure.ts'
 import { type KubernetesRelease, kubernetesRelease, kubernetesReleases } from '../build/kubernetes.ts'
 import { type Target, targetOf } from '../build/target.ts'
+import { type KernelKind, kernelKinds } from '../kernel/kind.ts'
 import { type OverlayRequest, overlayRequest } from './overlay/overlay.ts'
 import { profileArguments } from './profile.ts'
 
@@ -37,6 +38,8 @@ usage: ./mkimage.sh [flags]
     .map(({ version }) => `v${version}`)
     .join(' (default), ')
     .replace(/, ([^,]*)$/, ' or $1')}
+  --kernel debian|hardened   the one that Debian has compiled and signed (debian), or one compiled here with every protection that
+                             docs/kernel.md lists, for amd64
   --platform NAME            where the configuration comes from (metal)
   --extra-kernel-arg ARG     one more kernel parameter, or with "-" before its name one less; may be repeated
   --meta TAG=VALUE           a value of META, with a tag as in 0xa: on disks in META, otherwise a kernel parameter that a machine
@@ -80,6 +83,7 @@ export interface ImageOptions {
   target: Target
   output: string
   kubernetes: KubernetesRelease
+  kernel: KernelKind
   platform: string
   extraKernelArgs: string[]
   meta: readonly MetaValue[]
@@ -114,6 +118,7 @@ const flags = {
   arch: { type: 'string', default: 'amd64' },
   output: { type: 'string', default: dist },
   kubernetes: { type: 'string' },
+  kernel: { type: 'string', default: 'debian' },
   platform: { type: 'string', default: 'metal' },
   'extra-kernel-arg': { type: 'string', multiple: true, default: [] as string[] },
   meta: { type: 'string', multiple: true, default: [] as string[] },
@@ -153,7 +158,19 @@ function joined(args: readonly string[]): string[] {
 }
 
 /** Arguments beside a profile: where the files go, how they are signed and made. */
-const besideProfile = ['output', 'kubernetes', 'firmware', 'key', 'fast', 'locked', 'unlocked', 'lock', 'check-reproducible', 'help']
+const besideProfile = [
+  'output',
+  'kubernetes',
+  'kernel',
+  'firmware',
+  'key',
+  'fast',
+  'locked',
+  'unlocked',
+  'lock',
+  'check-reproducible',
+  'help',
+]
 
 /** The arguments with those that a profile stands for. Throws UsageError. */
 function withProfile(args: readonly string[]): string[] {
@@ -232,6 +249,7 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     target,
     output: resolve(values.output),
     kubernetes,
+    kernel: kernelKind(values.kernel, target, values['check-reproducible']),
     platform,
     extraKernelArgs: values['extra-kernel-arg'],
     meta: values.meta.map(metaValue),
@@ -252,6 +270,14 @@ export function imageOptions(args: string[]): ImageOptions | undefined {
     relock,
     checkReproducible: values['check-reproducible'],
   }
+}
+
+function kernelKind(name: string, { arch }: Target, checked: boolean): KernelKind {
+  const kind = oneOf(kernelKinds, '--kernel', name)
+  if (kind === 'hardened' && arch !== 'amd64') throw new UsageError(`--kernel hardened: its options are for amd64, not for ${arch}`)
+  if (kind === 'hardened' && checked)
+    throw new UsageError('--check-reproducible: each build of the hardened kernel signs its modules with a key of its own')
+  return kind
 }
 
 /** A path independent of the current folder; a reference stays one. */

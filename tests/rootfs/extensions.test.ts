@@ -87,5 +87,9 @@ test('modules of another kernel are refused, and those in images without a kerne
   await expect(addExtensions(system(), [extension('a', { [module]: '' })], kernel)).rejects.toThrow(
     `"${module}" (extension a) is no module of the kernel of this image, 6.1.0-2-amd64: build it for that release`,
   )
+  const closed = { release: '6.1.0-1-amd64', modules: work, closed: true }
+  await expect(addExtensions(system(), [extension('a', { [module]: '' })], closed)).rejects.toThrow(
+    'extension a has kernel modules, and the hardened kernel accepts those of its own build only: leave --kernel hardened out',
+  )
   await expect(addExtensions(system(), [extension('a', { [module]: '' })])).rejects.toThrow('go into images for machines')
 })

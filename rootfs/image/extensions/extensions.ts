@@ -46,6 +46,8 @@ export interface ExtendedKernel {
   readonly release: string
   /** A folder with `<release>/…` and depmod's tables. */
   readonly modules: string
+  /** Whether it accepts no modules but those of its own build. */
+  readonly closed?: boolean
 }
 
 const modulesFolder = '/usr/lib/modules/'
@@ -82,7 +84,11 @@ function addEntry(tree: Tree, { path, type, mode, source, target }: ExtensionEnt
 }
 
 /** A module is loaded only by the kernel that it was built for. */
-function checkModules(modules: readonly { file: ExtensionEntry; part: string }[], { release }: ExtendedKernel): void {
+function checkModules(modules: readonly { file: ExtensionEntry; part: string }[], { release, closed }: ExtendedKernel): void {
+  if (closed)
+    throw new UsageError(
+      `${modules[0]?.part} has kernel modules, and the hardened kernel accepts those of its own build only: leave --kernel hardened out`,
+    )
   const foreign = modules.find(({ file }) => !file.path.startsWith(`${modulesFolder}${release}/`))
   if (foreign)
     throw new UsageError(

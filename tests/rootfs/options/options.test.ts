@@ -19,7 +19,7 @@ test('without flags everything is made, for metal, as small as it gets', () => {
   const options = imageOptions([])!
   expect([...options.only]).toEqual(['iso', 'disk', 'pxe', 'installer', 'uki', 'oci'])
   expect(options.locked).toBe(true)
-  expect(options).toMatchObject({ platform: 'metal', fast: false, enroll: 'if-safe', extraKernelArgs: [] })
+  expect(options).toMatchObject({ kernel: 'debian', platform: 'metal', fast: false, enroll: 'if-safe', extraKernelArgs: [] })
   expect(imageOptions(['--help'])).toBeUndefined()
 })
 
@@ -39,6 +39,12 @@ test.each([
   [
     ['--arch', 'arm64', '--only', 'disk', '--overlay-name', 'rpi_generic', '--overlay-image', 'a/b', '--overlay-option', 'spi_boot=1'],
     '--overlay-option "spi_boot=1": must be configTxt=TEXT or configTxt=@FILE, configTxtAppend=TEXT or configTxtAppend=@FILE',
+  ],
+  [['--kernel', 'mine'], '--kernel "mine": must be some of debian, hardened'],
+  [['--kernel', 'hardened', '--arch', 'arm64'], '--kernel hardened: its options are for amd64, not for arm64'],
+  [
+    ['--kernel', 'hardened', '--check-reproducible'],
+    '--check-reproducible: each build of the hardened kernel signs its modules with a key of its own',
   ],
   [['--arch', 'mips'], '--arch "mips": must be amd64 or arm64'],
   [['--platform', 'Metal!'], '--platform "Metal!": must be a name like "metal"'],
