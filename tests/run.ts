@@ -168,7 +168,7 @@ else if (
 )
   for (const file of machines) await suite(file, [file, '--timeout', '900000'])
 
-// The factory signs a release again with keys and a token of its own: no machine is started.
+// The factory signs a release again, with keys in files and with a token.
 const signing = stories('vm/factory').filter((file) => file.endsWith('/signers.story.ts'))
 if (process.platform !== 'linux') skip(signing, 'needs Linux')
 else if (!asRoot) skip(signing, 'needs root, to install signers and judges: run the test command with sudo')

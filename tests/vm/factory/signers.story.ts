@@ -1,6 +1,7 @@
 /**
  * A release for Secure Boot with a PCR policy, whose kernel image the factory makes again for a schematic: signed with keys in files,
- * and with a key in a PKCS #11 token (SoftHSM). The judges are sbverify, OpenSSL and systemd-measure. No machine is started.
+ * and with a key in a PKCS #11 token (SoftHSM). The judges are sbverify, OpenSSL, systemd-measure, and a machine that starts only what the
+ * key signed.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { parsePcrSignatures } from '../../../src/wire/tpm2/pcr-signatures.ts'
 import { readIso } from '../../rootfs/read-iso.ts'
 import { freePort } from '../../support/free-port.ts'
 import { startSwtpm } from '../../support/swtpm.ts'
-import { forgetState, stateFolder } from '../machine.ts'
+import { forgetState, stateFolder, TestMachine, uefi } from '../machine.ts'
 import { makeToken, type Token } from './token.ts'
 
 const minutes = 60_000
@@ -21,6 +22,7 @@ const folder = stateFolder('signers')
 const path = (name: string) => join(folder, name)
 const root = join(import.meta.dir, '../../..')
 let token: Token
+let machine: TestMachine | undefined
 
 beforeAll(async () => {
   await prepareHost([
@@ -47,12 +49,15 @@ beforeAll(async () => {
     await run(['openssl', 'req', '-new', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', ...subject])
   }
   token = await makeToken(folder, path('sb.key'), path('sb.crt'))
-  const keys = ['--key', path('image.pem'), '--pcr-key', path('pcr.pem'), '--sd-boot-enroll-keys', 'off']
+  const keys = ['--key', path('image.pem'), '--pcr-key', path('pcr.pem'), '--sd-boot-enroll-keys', 'force']
   const secureBoot = ['--secure-boot-key', path('sb.key'), '--secure-boot-cert', path('sb.crt')]
   const products = ['--fast', '--only', 'iso,pxe', '--output', path('release')]
   await run([process.execPath, join(root, 'rootfs/image.ts'), ...products, ...keys, ...secureBoot])
 }, 60 * minutes)
-afterAll(() => forgetState(folder))
+afterAll(async () => {
+  await machine?.unplug()
+  forgetState(folder)
+})
 
 /** Starts a factory over the release, and has it make the ISO of a schematic; its files are written to a folder. */
 async function ordered(name: string, argument: string, flags: readonly string[], env: Record<string, string> = {}): Promise<Ordered> {
@@ -79,8 +84,10 @@ async function ordered(name: string, argument: string, flags: readonly string[],
       if (!answer.ok) throw new Error(bytes.toString())
       return bytes
     }
-    const { files } = readIso(await get('metal-amd64.iso'))
+    const iso = await get('metal-amd64.iso')
+    const { files } = readIso(iso)
     mkdirSync(path(name))
+    writeFileSync(join(path(name), 'metal-amd64.iso'), iso)
     for (const file of ['vmlinuz.efi', 'manifest', 'manifest.sig'])
       writeFileSync(join(path(name), file), files.get(`usr/install/amd64/${file}`) ?? '')
     const uki = await get('metal-amd64-uki.efi')
@@ -181,6 +188,34 @@ test(
     expect(await run([...verify, path('attributes')])).toContain('Verified OK')
   },
   10 * minutes,
+)
+
+test.skipIf(!Bun.which('qemu-system-x86_64'))(
+  'a machine with Secure Boot that trusts this certificate alone starts the image, with its argument',
+  async () => {
+    const log = path('console.log')
+    console.log(`console: ${log}`)
+    machine = await TestMachine.start({
+      ...{ console: log, cdrom: path('token/metal-amd64.iso'), firmware: uefi(folder, true), restarts: true },
+    })
+    await machine.shows(/Command line: .*ichor\.order=token/, 30 * minutes)
+    await machine.shows(/[Ss]ecure [Bb]oot( is)? enabled/, 5 * minutes)
+    await machine.shows(/maintenance: waiting for a machine configuration/, 20 * minutes)
+    const it = machine
+    const state = await it.until(
+      'the API answers',
+      async () => {
+        const { code, stdout, stderr } = await it.insecurely('get', 'securitystate', '-o', 'yaml')
+        if (code !== 0) throw new Error(stderr)
+        return stdout !== '' && stdout
+      },
+      10 * minutes,
+    )
+    expect(state).toMatch(/secureBoot: true/)
+    await machine.unplug()
+    machine = undefined
+  },
+  66 * minutes,
 )
 
 test(
