@@ -1,11 +1,12 @@
 /**
  * The image factory over a release that mkimage.sh has made: the time from a schematic to the first byte of its images, built and kept,
- * clients that download at the same time, and the most memory that the factory had. It makes a factory of its own, with a cache that is
+ * clients that download at the same time, what extensions of some sizes add to an ISO, and the most memory that the factory had. It makes a factory of its own, with a cache that is
  * removed afterwards.
  *
- *   bun bench/factory.ts [--images dist] [--downloads 100] [--builds 10]
+ *   bun bench/factory.ts [--images dist] [--downloads 100] [--builds 10] [--extensions 1,16,64]
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -17,12 +18,16 @@ const { values } = parseArgs({
     images: { type: 'string', default: 'dist' },
     downloads: { type: 'string', default: '100' },
     builds: { type: 'string', default: '10' },
+    extensions: { type: 'string', default: '1,16,64' },
   },
 })
 const [downloads, builds] = [Number(values.downloads), Number(values.builds)]
 const folder = mkdtempSync(join(tmpdir(), 'ichor-bench-factory-'))
-const program = [process.execPath, join(import.meta.dir, '../src/main.ts'), 'factory', 'serve']
-const child = Bun.spawn([...program, '--images', values.images, '--listen', '127.0.0.1:0', '--cache', folder, '--key', imageKey().path], {
+const main = [process.execPath, join(import.meta.dir, '../src/main.ts')]
+const sizes = values.extensions.split(',').map(Number)
+for (const size of sizes) await buildExtension(size)
+const kept = ['--cache', join(folder, 'cache'), '--extensions', join(folder, 'extensions'), '--key', imageKey().path]
+const child = Bun.spawn([...main, 'factory', 'serve', '--images', values.images, '--listen', '127.0.0.1:0', ...kept], {
   stdio: ['ignore', 'ignore', 'pipe'],
 })
 try {
@@ -31,8 +36,10 @@ try {
   console.log('| what | time |\n|---|---|')
   let number = 0
   /** The address of the images of a schematic that nobody has requested before. */
-  const schematic = async (): Promise<string> => {
-    const body = JSON.stringify({ customization: { extraKernelArgs: [`bench.number=${++number}`] } })
+  const schematic = async (officialExtensions: readonly string[] = []): Promise<string> => {
+    const body = JSON.stringify({
+      customization: { extraKernelArgs: [`bench.number=${++number}`], systemExtensions: { officialExtensions } },
+    })
     const { id } = (await (await fetch(`${url}/schematics`, { method: 'POST', body })).json()) as { id: string }
     return `${url}/image/${id}/${version}`
   }
@@ -48,9 +55,16 @@ try {
     }
     if (found) console.log(`| ${name}: first byte, built | ${shown(median(first))} |\n| the same again | ${shown(median(again))} |`)
   }
-  const kept = `${await schematic()}/metal-amd64.iso`
-  await firstByte(kept)
-  const many = await clients(Array.from({ length: downloads }, () => kept))
+  const one = `${await schematic()}/metal-amd64.iso`
+  const plain = await firstByte(one)
+  for (const size of sizes) {
+    const iso = await firstByte(`${await schematic([nameOf(size)])}/metal-amd64.iso`)
+    const added = ((iso.size - plain.size) / (1 << 20)).toFixed(1)
+    console.log(
+      `| ISO with an extension of ${size} MiB that cannot be compressed: first byte, built; ${added} MiB larger | ${shown(iso.seconds)} |`,
+    )
+  }
+  const many = await clients(Array.from({ length: downloads }, () => one))
   console.log(
     `| ${downloads} downloads of one ISO at a time: ${many.whole} whole, ${many.refused} refused for now | ${shown(many.seconds)} |`,
   )
@@ -65,6 +79,24 @@ try {
   child.kill()
   await child.exited
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** An extension with a file of a size in mebibytes. */
+async function buildExtension(size: number): Promise<void> {
+  const name = nameOf(size)
+  const files = join(folder, name, 'rootfs/usr/local/share', name)
+  mkdirSync(files, { recursive: true })
+  mkdirSync(join(folder, 'extensions'), { recursive: true })
+  writeFileSync(join(files, 'data'), randomBytes(size << 20), { mode: 0o644 })
+  const flags = ['--name', name, '--version', '1', '--output', join(folder, 'extensions', `${name}.tar`)]
+  const child = Bun.spawn([...main, 'talosctl', 'extension', 'build', join(folder, name), ...flags], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if ((await child.exited) !== 0) throw new Error(`extension "${name}" was not built`)
+}
+
+function nameOf(size: number): string {
+  return `extension-${size}`
 }
 
 /** The address of a factory, which it logs once it listens; what it logs later is dropped. */
@@ -87,14 +119,14 @@ function shown(seconds: number): string {
   return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`
 }
 
-async function firstByte(address: string): Promise<{ seconds: number; status: number }> {
+async function firstByte(address: string): Promise<{ seconds: number; status: number; size: number }> {
   const started = performance.now()
   const answer = await fetch(address)
   const reader = answer.body?.getReader()
   await reader?.read()
   const seconds = (performance.now() - started) / 1000
   await reader?.cancel()
-  return { seconds, status: answer.status }
+  return { seconds, status: answer.status, size: Number(answer.headers.get('content-length')) }
 }
 
 /** Downloads all of them at once in a process of their own, without keeping what comes. */
