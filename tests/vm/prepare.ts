@@ -15,6 +15,7 @@ try {
     { name: 'genisoimage', why: 'makes media with UDF', shown: '/usr/bin/genisoimage' },
     { name: 'cryptsetup-bin', why: 'judges encrypted volumes', shown: '/usr/sbin/cryptsetup' },
     { name: 'swtpm', why: 'is the TPM of emulated machines', shown: '/usr/bin/swtpm' },
+    { name: 'tpm2-tools', why: 'judges event logs of the firmware', shown: '/usr/bin/tpm2_eventlog' },
     { name: 'nfs-ganesha-vfs', why: 'serves files to pods of emulated machines', shown: '/usr/lib/ganesha/libfsalvfs.so' },
     { name: 'busybox-static', why: 'is the shell of the machine that makes disks', shown: '/bin/busybox' },
     { name: 'lvm2', why: 'makes volume groups on disks', shown: '/usr/sbin/lvm' },

@@ -48,8 +48,8 @@ export interface StartOptions {
   readonly commandLine?: string
   /** The UUID in the firmware's description of the machine. */
   readonly uuid?: string
-  /** Further files that stage 0 leaves, by path. */
-  readonly left?: Readonly<Record<string, string>>
+  /** Further files that stage 0 leaves or the kernel shows, by path. */
+  readonly left?: Readonly<Record<string, string | Uint8Array>>
   /** The kernel does not say how much memory there is, so that keys are derived at the least cost. */
   uncounted?: boolean
 }
