@@ -81,7 +81,7 @@ describe.skipIf(noSwtpm !== undefined)(noSwtpm ?? 'a key in a TPM', () => {
     ])
     const other = await failure((await start(imageOf(newPcrKey()))).kind.unseal(data, use()))
     expect([other.message, other.stale]).toEqual([
-      'PCR 7 changed since it was sealed, or the running image is signed with another PCR key',
+      'PCR 7 changed since it was sealed ("talosctl measurements" shows by what), or the running image is signed with another PCR key',
       true,
     ])
     const { stale } = await failure((await start(undefined, { firmware: 'Secure Boot is off' })).kind.unseal(data, use()))

@@ -84,7 +84,7 @@ async function unseal(tpm: Tpm, boot: BootPolicy, { sealed, pcrs, policy, rootNa
         if (pcrs.length > 0) await tpm.policyPcr(session, selectionOf(sortedPcrs(pcrs)))
         if (Buffer.compare(await tpm.policyDigest(session), policy) !== 0)
           throw new KeyError(
-            `${pcrs.length > 0 ? `PCR ${pcrs.join(', ')} changed since it was sealed, or ` : ''}the running image is signed with another PCR key`,
+            `${pcrs.length > 0 ? `PCR ${pcrs.join(', ')} changed since it was sealed ("talosctl measurements" shows by what), or ` : ''}the running image is signed with another PCR key`,
             { stale: true },
           )
         return tpm.unseal(object, session)

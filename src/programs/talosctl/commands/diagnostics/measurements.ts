@@ -4,10 +4,14 @@ import type { PCRMeasurement } from '../../../../os/hardware/resources/pcr-measu
 import type { PCRChange } from '../../../../os/lifecycle/resources/pcr-change.ts'
 import type { Cluster } from '../../cluster.ts'
 import type { Io } from '../../io.ts'
-import { type OutputFlags, outputOption, structured } from '../../output/output.ts'
+import { type OutputFlags, type OutputFormat, outputOption, structured } from '../../output/output.ts'
 import type { Schema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
 import { specOf } from '../../resource/definition.ts'
+
+interface MeasurementsFlags extends OutputFlags {
+  insecure?: boolean
+}
 
 type Measurement = SpecOf<typeof PCRMeasurement>
 type Change = SpecOf<typeof PCRChange>
@@ -43,10 +47,15 @@ export const measurements = (io: Io, cluster: Cluster) =>
       'Show what the TPM of each node measured at this start: the PCRs, which of them changed since the last good start before it, and the events that differ. Example: talosctl measurements -n 10.5.0.2',
     )
     .addOption(outputOption(schema))
-    .action((options: OutputFlags) => runMeasurements(io, cluster, options))
+    .option('-i, --insecure', 'the node has no certificates yet, or its STATE is locked: show what this start measured')
+    .action(async ({ insecure, output }: MeasurementsFlags) => {
+      if (!insecure) return runMeasurements(io, cluster, output)
+      const node = await cluster.insecure()
+      await runMeasurements(io, node, output).finally(() => node.close())
+    })
 
 /** Prints the PCRs of every node. Nodes without a TPM have one line. */
-export async function runMeasurements(io: Io, cluster: Cluster, { output }: OutputFlags): Promise<void> {
+async function runMeasurements(io: Io, cluster: Cluster, output: OutputFormat): Promise<void> {
   const { items, failure } = await cluster.collect(async function* (node, name, signal) {
     const read = <Spec>(namespace: string, type: string) => list<Spec>(cluster, { namespace, type }, { node, signal })
     const found = await read<Measurement>('hardware', 'PCRMeasurements.hardware.ichor.dev')
@@ -56,7 +65,7 @@ export async function runMeasurements(io: Io, cluster: Cluster, { output }: Outp
   for (const { name, registers } of items) {
     if (registers.length === 0) io.stderr.write(`${name}: the machine has no TPM 2.0, its start is not measured\n`)
     else if (registers.every(({ changed }) => changed === undefined))
-      io.stderr.write(`${name}: no good start is recorded to compare with: the first one is, once the machine is ready\n`)
+      io.stderr.write(`${name}: there is no good start to compare with: STATE is not open, or the machine was not ready yet\n`)
   }
   const registers = items.flatMap((item) => item.registers)
   if (!structured(io, output, registers) && registers.length > 0)

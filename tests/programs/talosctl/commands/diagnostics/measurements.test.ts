@@ -62,6 +62,6 @@ test('a machine without a TPM, and one without a good start, have one line', asy
   expect([without.code, without.stdout]).toEqual([0, ''])
   expect(without.stderr).toContain(': the machine has no TPM 2.0, its start is not measured\n')
   const first = await talosctl([node({ 0: measurement() })], ['measurements'])
-  expect(first.stderr).toContain(': no good start is recorded to compare with')
+  expect(first.stderr).toContain(': there is no good start to compare with')
   expect(first.stdout).toMatch(/0 +abababababababab… +unknown/)
 })
