@@ -159,6 +159,7 @@ const elsewhere = new Set([
   'config-history restore',
   'etcd backup list', // tests/programs/talosctl/commands/etcd/backup.test.ts
   'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
+  'measurements', // tests/programs/talosctl/commands/diagnostics/measurements.test.ts
   'install', // tests/programs/talosctl/commands/lifecycle/upgrade.test.ts
   'upgrade',
   'platform test', // tests/programs/talosctl/platform/platform.test.ts
