@@ -24,7 +24,9 @@ beforeAll(async () => {
   const subject = ['-subj', '/CN=Ichor test', '-days', '3650', '-keyout', path('sb.key'), '-out', path('sb.crt')]
   await run(['openssl', 'req', '-new', '-x509', '-newkey', 'rsa:2048', '-nodes', '-sha256', ...subject])
   const keys = ['--secure-boot-key', path('sb.key'), '--secure-boot-cert', path('sb.crt'), '--sd-boot-enroll-keys', 'force']
-  await run([process.execPath, join(import.meta.dir, '../../rootfs/image.ts'), '--fast', '--only', 'iso', '--output', folder, ...keys])
+  const kernel = process.env.ICHOR_VM_KERNEL ? ['--kernel', process.env.ICHOR_VM_KERNEL] : []
+  const products = ['--fast', '--only', 'iso', '--output', folder]
+  await run([process.execPath, join(import.meta.dir, '../../rootfs/image.ts'), ...products, ...kernel, ...keys])
 }, 60 * minutes)
 afterAll(async () => {
   await machine?.unplug()
