@@ -1,5 +1,5 @@
 /** A TPM in software (Debian's `swtpm`), reached over TCP in place of the kernel's device. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +17,23 @@ export interface Swtpm extends AsyncDisposable {
   /** Restarts it: PCRs are reset, keys and seeds stay, as with a restart of the machine. */
   restart(): Promise<void>
   stop(): Promise<void>
+}
+
+/** The TPM of an emulated machine: its control socket, and the end of it. It starts with the machine, and keeps its state in the folder. */
+export async function machineTpm(folder: string): Promise<{ socket: string; stop(): Promise<void> }> {
+  const [state, socket] = [join(folder, 'tpm'), join(folder, 'tpm.sock')]
+  mkdirSync(state, { recursive: true })
+  const flags = ['--tpmstate', `dir=${state}`, '--ctrl', `type=unixio,path=${socket}`]
+  const running = Bun.spawn(['swtpm', 'socket', '--tpm2', '--terminate', ...flags], { stdout: 'ignore' })
+  while (!existsSync(socket) && running.exitCode === null) await Bun.sleep(20)
+  return {
+    socket,
+    async stop() {
+      running.kill()
+      await running.exited
+      rmSync(socket, { force: true })
+    },
+  }
 }
 
 /** Two ports in a row, as clients expect them. */

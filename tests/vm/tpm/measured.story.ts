@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { hash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../../rootfs/build/run.ts'
@@ -22,6 +22,7 @@ import { emptyPolicy, policyPcrDigest } from '../../../src/wire/tpm2/pcr.ts'
 import { parsePcrSignatures } from '../../../src/wire/tpm2/pcr-signatures.ts'
 import { readIso } from '../../rootfs/read-iso.ts'
 import { newPcrKey } from '../../support/measured-image.ts'
+import { machineTpm } from '../../support/swtpm.ts'
 import { dist, forgetState, stateFolder, TestMachine, uefi } from '../machine.ts'
 
 const folder = stateFolder('measured')
@@ -31,7 +32,7 @@ const minutes = 60_000
 const commandLine = 'console=ttyS0 panic=-1 no_timer_check'
 const stage0 = join(import.meta.dir, '../../../rootfs/stage0')
 let machine: TestMachine | undefined
-let swtpm: Bun.Subprocess | undefined
+let tpm: Awaited<ReturnType<typeof machineTpm>> | undefined
 
 /** The first process: it measures as stage 0 and init do, and reports that, with the event log of the firmware and the values of all PCRs. */
 const program = `
@@ -127,23 +128,19 @@ beforeAll(async () => {
   await volume.mkdirAll('/EFI/BOOT')
   await volume.create('/EFI/BOOT/BOOTX64.EFI', uki)
   await disk.close()
-  mkdirSync(path('tpm'), { recursive: true })
-  const state = ['--tpmstate', `dir=${path('tpm')}`, '--ctrl', `type=unixio,path=${path('tpm.sock')}`]
-  swtpm = Bun.spawn(['swtpm', 'socket', '--tpm2', '--terminate', ...state], { stdout: 'ignore' })
-  while (!existsSync(path('tpm.sock'))) await Bun.sleep(20)
+  tpm = await machineTpm(folder)
   console.log(`console: ${path('console.log')}`)
   machine = await TestMachine.start({
     console: path('console.log'),
     disks: [{ file: path('disk.img'), format: 'raw', bus: 'virtio' }],
     firmware: uefi(folder),
     memory: 1024,
-    tpm: path('tpm.sock'),
+    tpm: tpm.socket,
   })
 }, 10 * minutes)
 afterAll(async () => {
   await machine?.unplug()
-  await swtpm?.exited
-  rmSync(path('tpm.sock'), { force: true })
+  await tpm?.stop()
   forgetState(folder)
 })
 

@@ -20,7 +20,8 @@ type Difference = Change['changes'][number]
 /** A PCR of a node, with the comparison where there is one. */
 type Register = { readonly node: string; readonly pcr: number } & Measurement & Partial<Change>
 
-const schema = {
+/** An item of the JSON and YAML. */
+export const schema = {
   node: 'string',
   pcr: 'number',
   bank: 'string',

@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
 import { stringify } from 'yaml'
+import { schema } from '../../../../../src/programs/talosctl/commands/diagnostics/measurements.ts'
+import { mismatches } from '../../../../../src/programs/talosctl/output/schema.ts'
 import { serverStream } from '../../../../../src/rpc/server/method.ts'
 import { talosctl } from '../../peer.ts'
 
@@ -52,7 +54,10 @@ test('the PCRs are listed by number, each with the reasons why it changed', asyn
 })
 
 test('for programs everything is there', async () => {
-  const [first, , , last] = JSON.parse((await talosctl([changed], ['measurements', '-o', 'json'])).stdout)
+  const items = JSON.parse((await talosctl([changed], ['measurements', '-o', 'json'])).stdout)
+  expect(items.flatMap((item: unknown) => mismatches(item, schema))).toEqual([])
+  expect(Bun.YAML.parse((await talosctl([changed], ['measurements', '-o', 'yaml'])).stdout)).toHaveLength(4)
+  const [first, , , last] = items
   expect(first).toMatchObject({ pcr: 0, bank: 'sha256', value, explained: true, events, changed: false, ...since, before: value })
   expect(last).toMatchObject({ pcr: 11, changes: [cmdline, {}] })
 })
