@@ -161,7 +161,6 @@ const elsewhere = new Set([
   'extension inspect', // tests/programs/talosctl/extension/extension.test.ts
   'measurements', // tests/programs/talosctl/commands/diagnostics/measurements.test.ts
   'install', // tests/programs/talosctl/commands/lifecycle/upgrade.test.ts
-  'measurements', // tests/programs/talosctl/commands/diagnostics/measurements.test.ts
   'upgrade',
   'platform test', // tests/programs/talosctl/platform/platform.test.ts
 ])
