@@ -139,18 +139,19 @@ export function folderFiles(kernel: { files: Pick<Kernel['files'], 'openRead' | 
   return {
     origin: `"${folder}"`,
     size: (name) => kernel.files.lstatIfThere(`${folder}/${name}`)?.size,
-    open: (name) => chunks(kernel.files.openRead(`${folder}/${name}`)),
+    open: (name) => chunks(() => kernel.files.openRead(`${folder}/${name}`)),
   }
 }
 
 function openStretch({ files }: Reading, { path, offset, size }: Stretch): AsyncIterable<Uint8Array> {
-  return size === 0 ? none() : chunks(files.openRead(path, { start: offset, end: offset + size - 1 }))
+  return size === 0 ? none() : chunks(() => files.openRead(path, { start: offset, end: offset + size - 1 }))
 }
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
-async function* chunks(stream: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) yield chunk as Uint8Array
+/** The file is opened when it is read: one that is never read would stay open, and its file system in use. */
+async function* chunks(open: () => AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of open()) yield chunk as Uint8Array
 }
 
 async function readStretch(kernel: Reading, place: Stretch): Promise<Uint8Array> {

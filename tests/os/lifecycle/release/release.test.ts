@@ -33,6 +33,27 @@ test('a release is read in place from an OCI layout archive', async () => {
   )
 })
 
+test('a file is opened when it is read, so that none stays open', async () => {
+  const path = join(folder, 'closed.tar')
+  writeFileSync(path, tarOf(installerLayout(releaseFiles('v1.13.1', key))))
+  const opened: ReturnType<typeof files.openRead>[] = []
+  const recording = {
+    files: {
+      ...files,
+      openRead(...args: Parameters<typeof files.openRead>) {
+        const stream = files.openRead(...args)
+        opened.push(stream)
+        return stream
+      },
+    },
+  }
+  const found = await archiveFiles(recording, path, statSync(path).size, 'a test', 'amd64')
+  const before = opened.length
+  found.open('root.sqsh')
+  folderFiles(recording, folder).open('closed.tar')
+  expect([opened.length, opened.every(({ destroyed }) => destroyed)]).toEqual([before, true])
+})
+
 test('a release is read from a directory, as on a medium', async () => {
   writeTree(join(folder, 'medium'), releaseFiles('v1.13.1', key))
   const release = await openRelease(folderFiles(kernel, join(folder, 'medium')), key.publicKey, 'amd64')
