@@ -31,7 +31,7 @@ export interface CompiledKernel {
   content: string
 }
 
-/** Where sources are unpacked and compiled: 12 GB, which a file system in memory may not hold. */
+/** Where sources are unpacked and compiled: gigabytes, which a file system in memory may not hold. */
 const workFolder = () => mkdtempSync(join(process.env.TMPDIR ?? '/var/tmp', 'ichor-kernel-'))
 
 /**
@@ -49,7 +49,7 @@ export async function compiledKernel(source: TakenPackage, at: (what: string) =>
       at('merging the options')
       await configure(tree)
       symlinkSync(join(memory, 'signing_key.pem'), join(tree, 'certs/signing_key.pem'))
-      at('compiling, which takes about forty minutes on two processors')
+      at('compiling, which takes about an hour of processor time')
       const make = (...args: string[]) => run(['make', '-s', ...args], { cwd: tree, env: buildEnvironment() })
       await make(`-j${availableParallelism() + 1}`, 'bzImage', 'modules')
       at('signing the modules')

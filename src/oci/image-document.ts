@@ -25,22 +25,17 @@ const imageDocument = v.object({
 export type ImageDocument = v.InferOutput<typeof imageDocument>
 
 /** Parses a manifest or an index; undefined for anything else, JSON or not. */
-export function parseImageDocument(text: string): ImageDocument | undefined {
-  try {
-    const { success, output } = v.safeParse(imageDocument, JSON.parse(text))
-    return success ? output : undefined
-  } catch {
-    return undefined
-  }
-}
+export const parseImageDocument = (text: string): ImageDocument | undefined => parsed(imageDocument, text)
 
 const imageConfig = v.object({ architecture: optionalText })
 
 /** The architecture in the configuration of an image; undefined where it names none or is no JSON, as that of an artifact. */
-export function parseArchitecture(text: string): string | undefined {
+export const parseArchitecture = (text: string): string | undefined => parsed(imageConfig, text)?.architecture || undefined
+
+function parsed<Schema extends v.GenericSchema>(schema: Schema, text: string): v.InferOutput<Schema> | undefined {
   try {
-    const { success, output } = v.safeParse(imageConfig, JSON.parse(text))
-    return (success && output.architecture) || undefined
+    const { success, output } = v.safeParse(schema, JSON.parse(text))
+    return success ? output : undefined
   } catch {
     return undefined
   }

@@ -1,17 +1,17 @@
-/** Reading and writing the structures of TPM 2.0: big endian, buffers with a length of 2 bytes in front. */
+/** Reading and writing the structures of TPM 2.0: big endian, buffers with a length of 2 bytes in front; and reading the logs of what was measured. */
 import { DecodeError } from '../decode-error.ts'
 import { mostBytes } from './constants.ts'
 
-/** Reads a response, within its bounds. */
-export class TpmReader {
-  readonly #bytes: Buffer
+/** Reads bytes one after another, within their bounds. */
+class BoundedReader {
+  protected readonly bytes: Buffer
   readonly #what: string
   #at = 0
 
-  /** Throws DecodeError for more bytes than a response has. */
-  constructor(bytes: Uint8Array, what: string) {
-    if (bytes.length > mostBytes) throw new DecodeError(what, mostBytes, 'it is too long')
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  /** Throws DecodeError for more than `most` bytes. */
+  constructor(bytes: Uint8Array, what: string, most: number) {
+    if (bytes.length > most) throw new DecodeError(what, most, 'it is too long')
+    this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#what = what
   }
 
@@ -20,29 +20,46 @@ export class TpmReader {
     return this.#at
   }
 
-  #take(length: number): number {
+  /** Whether everything was read. */
+  get ended(): boolean {
+    return this.#at === this.bytes.length
+  }
+
+  /** Passes the next `length` bytes, and gives their offset. */
+  protected pass(length: number): number {
     const at = this.#at
-    if (length > this.#bytes.length - at) throw this.failure('it is too short')
+    if (length > this.bytes.length - at) throw this.failure('it is too short')
     this.#at += length
     return at
   }
 
+  /** The next `length` bytes. */
+  take(length: number): Uint8Array {
+    const at = this.pass(length)
+    return new Uint8Array(this.bytes.subarray(at, at + length))
+  }
+
+  failure(detail: string): DecodeError {
+    return new DecodeError(this.#what, this.#at, detail)
+  }
+}
+
+/** Reads a response. */
+export class TpmReader extends BoundedReader {
+  constructor(bytes: Uint8Array, what: string) {
+    super(bytes, what, mostBytes)
+  }
+
   u8(): number {
-    return this.#bytes.readUInt8(this.#take(1))
+    return this.bytes.readUInt8(this.pass(1))
   }
 
   u16(): number {
-    return this.#bytes.readUInt16BE(this.#take(2))
+    return this.bytes.readUInt16BE(this.pass(2))
   }
 
   u32(): number {
-    return this.#bytes.readUInt32BE(this.#take(4))
-  }
-
-  /** The next `length` bytes. */
-  take(length: number): Uint8Array {
-    const at = this.#take(length)
-    return new Uint8Array(this.#bytes.subarray(at, at + length))
+    return this.bytes.readUInt32BE(this.pass(4))
   }
 
   /** A buffer with its length in front (TPM2B), at most `most` bytes. */
@@ -54,16 +71,30 @@ export class TpmReader {
 
   /** What is left. */
   rest(): Uint8Array {
-    return this.take(this.#bytes.length - this.#at)
+    return this.take(this.bytes.length - this.offset)
   }
 
   /** Throws DecodeError unless everything was read. */
   end(): void {
-    if (this.#at !== this.#bytes.length) throw this.failure('more follows than is expected')
+    if (!this.ended) throw this.failure('more follows than is expected')
+  }
+}
+
+/** Most bytes of a log: firmware reserves a few hundred KiB at most. */
+export const mostLogBytes = 1 << 20
+
+/** Reads a log of measurements, which is little endian. */
+export class LogReader extends BoundedReader {
+  constructor(bytes: Uint8Array, what: string) {
+    super(bytes, what, mostLogBytes)
   }
 
-  failure(detail: string): DecodeError {
-    return new DecodeError(this.#what, this.#at, detail)
+  u16(): number {
+    return this.bytes.readUInt16LE(this.pass(2))
+  }
+
+  u32(): number {
+    return this.bytes.readUInt32LE(this.pass(4))
   }
 }
 

@@ -3,12 +3,10 @@
  * 10): each event names its PCR, and the digests by which every bank was extended. Replayed it gives the values of the PCRs.
  */
 import { createHash } from 'node:crypto'
-import { DecodeError } from '../decode-error.ts'
+import { LogReader } from './buffer.ts'
 import { algorithms, type BankHash, bankHashes, pcrCount } from './constants.ts'
 import { eventTypes } from './event-types.ts'
 
-/** Most bytes of a log: firmware reserves a few hundred KiB at most. */
-export const mostLogBytes = 1 << 20
 const mostEvents = 4096
 const mostBanks = 16
 
@@ -27,8 +25,7 @@ export interface MeasuredEvent {
 
 /** Decodes a log. Throws DecodeError, also for a log in the format of TPM 1.2. */
 export function parseEventLog(bytes: Uint8Array): MeasuredEvent[] {
-  if (bytes.length > mostLogBytes) throw new DecodeError('event log', mostLogBytes, 'it is too long')
-  const reader = new LogReader(bytes)
+  const reader = new LogReader(bytes, 'event log')
   const sizes = digestSizes(reader)
   const events: MeasuredEvent[] = []
   while (!reader.ended) {
@@ -103,45 +100,3 @@ export function replay(events: readonly MeasuredEvent[], bank: BankHash): Map<nu
 
 const startupLocality = (data: Uint8Array): number | undefined =>
   Buffer.from(data.subarray(0, locality.length)).toString('latin1') === locality ? data[locality.length] : undefined
-
-/** Reads a log, which is little endian, within its bounds. */
-class LogReader {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  }
-
-  get offset(): number {
-    return this.#at
-  }
-
-  get ended(): boolean {
-    return this.#at === this.#bytes.length
-  }
-
-  #take(length: number): number {
-    const at = this.#at
-    if (length > this.#bytes.length - at) throw this.failure('it is too short')
-    this.#at += length
-    return at
-  }
-
-  u16(): number {
-    return this.#bytes.readUInt16LE(this.#take(2))
-  }
-
-  u32(): number {
-    return this.#bytes.readUInt32LE(this.#take(4))
-  }
-
-  take(length: number): Uint8Array {
-    const at = this.#take(length)
-    return new Uint8Array(this.#bytes.subarray(at, at + length))
-  }
-
-  failure(detail: string): DecodeError {
-    return new DecodeError('event log', this.#at, detail)
-  }
-}

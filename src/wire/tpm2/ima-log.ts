@@ -1,8 +1,7 @@
 /** The log of what the kernel itself measures (IMA), in the byte order of the processors that are supported: one entry for each extend of a PCR. */
 import { createHash } from 'node:crypto'
-import { DecodeError } from '../decode-error.ts'
+import { LogReader, mostLogBytes } from './buffer.ts'
 import { type BankHash, bankHashes, pcrCount } from './constants.ts'
-import { mostLogBytes } from './event-log.ts'
 
 const mostEntries = 4096
 const mostName = 64
@@ -20,36 +19,22 @@ export interface KernelMeasurement {
 
 /** Decodes a log. Throws DecodeError. */
 export function parseImaLog(bytes: Uint8Array): KernelMeasurement[] {
-  if (bytes.length > mostLogBytes) throw new DecodeError('IMA log', mostLogBytes, 'it is too long')
-  const log = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const entries: KernelMeasurement[] = []
-  let at = 0
-  const take = (length: number): Buffer => {
-    if (length > log.length - at) throw new DecodeError('IMA log', at, 'it is too short')
-    at += length
-    return log.subarray(at - length, at)
-  }
+  const reader = new LogReader(bytes, 'IMA log')
   const sized = (most: number) => {
-    const length = take(4).readUInt32LE()
-    if (length > most) throw new DecodeError('IMA log', at, `a field of ${length} bytes`)
-    return take(length)
+    const length = reader.u32()
+    if (length > most) throw reader.failure(`a field of ${length} bytes`)
+    return Buffer.from(reader.take(length).buffer)
   }
-  while (at < log.length) {
-    if (entries.length === mostEntries) throw new DecodeError('IMA log', at, `more than ${mostEntries} entries`)
-    const pcr = take(4).readUInt32LE()
-    if (pcr >= pcrCount) throw new DecodeError('IMA log', at, `there is no PCR ${pcr}`)
-    const sha1 = take(bankHashes.sha1)
+  const entries: KernelMeasurement[] = []
+  while (!reader.ended) {
+    if (entries.length === mostEntries) throw reader.failure(`more than ${mostEntries} entries`)
+    const pcr = reader.u32()
+    if (pcr >= pcrCount) throw reader.failure(`there is no PCR ${pcr}`)
+    const isViolation = reader.take(bankHashes.sha1).every((byte) => byte === 0)
     const template = sized(mostName).toString('latin1')
     // The oldest form has no length.
-    if (template === 'ima') throw new DecodeError('IMA log', at, 'the template "ima" is not supported')
-    entries.push(
-      entry(
-        pcr,
-        template,
-        sized(mostLogBytes),
-        sha1.every((byte) => byte === 0),
-      ),
-    )
+    if (template === 'ima') throw reader.failure('the template "ima" is not supported')
+    entries.push(entry(pcr, template, sized(mostLogBytes), isViolation))
   }
   return entries
 }

@@ -3,7 +3,7 @@
 import type { KubeClient } from '../../../kube/client.ts'
 import type { ClusterView, MachineView } from '../../../os/cluster/health/view.ts'
 import type { Cluster } from '../cluster.ts'
-import { specOf } from '../resource/definition.ts'
+import { specOf, specsOf } from '../resource/definition.ts'
 
 const timeout = 10_000
 
@@ -58,13 +58,7 @@ function machineView(cluster: Cluster, node: string): MachineView {
       (await cluster.ask('machine.MachineService/EtcdMemberList', { queryLocal: true }, options)).flatMap(({ members }) => members),
     memory: async () => 1024 * ((await cluster.ask('machine.MachineService/Memory', {}, options))[0]?.meminfo?.memtotal ?? 0),
     mounts: async () => (await cluster.ask('machine.MachineService/Mounts', {}, options)).flatMap(({ stats }) => stats),
-    async resources(namespace, type) {
-      const found = new Map<string, unknown>()
-      for await (const { resource } of cluster.stream('cosi.resource.State/List', { namespace, type }, options)) {
-        if (resource) found.set(resource.metadata?.id ?? '', specOf(resource))
-      }
-      return found
-    },
+    resources: (namespace, type) => specsOf(cluster, { namespace, type }, options),
   }
 }
 

@@ -3,7 +3,7 @@
 import { nearestOf } from '../../../document/nearest.ts'
 import type { cosi } from '../../../rpc/messages.ts'
 import { RpcError } from '../../../rpc/status.ts'
-import type { Cluster } from '../cluster.ts'
+import type { CallOptions, Cluster } from '../cluster.ts'
 import { parsePath, printValue } from '../output/jsonpath.ts'
 
 /** One type of resources. */
@@ -24,6 +24,18 @@ export async function definitions(cluster: Cluster, node?: string, signal?: Abor
   for await (const { resource } of cluster.stream('cosi.resource.State/List', request, { node, timeout: 30_000, signal })) {
     if (resource) found.push(definitionOf(resource))
   }
+  return found
+}
+
+/** The specs of all resources of a type, by id. */
+export async function specsOf(
+  cluster: Cluster,
+  kind: { namespace: string; type: string },
+  options: CallOptions,
+): Promise<Map<string, unknown>> {
+  const found = new Map<string, unknown>()
+  for await (const { resource } of cluster.stream('cosi.resource.State/List', kind, options))
+    if (resource) found.set(resource.metadata?.id ?? '', specOf(resource))
   return found
 }
 

@@ -10,6 +10,8 @@ import type { PCRMeasurement } from '../../../hardware/resources/pcr-measurement
 import { imagePcr } from './tpm-window.ts'
 
 type Measurement = SpecOf<typeof PCRMeasurement>
+/** By PCR. */
+type Events = Map<number, Measurement['events']>
 
 /** What stage 0 measures before init, where the driver of the TPM was there in time. */
 const stage0Phases = ['enter-initrd', 'leave-initrd']
@@ -31,20 +33,15 @@ export function explainedPcrs({ bank, values, firmware, kernel, phases, commandL
   const events = eventsOf(bank, firmware, commandLine)
   const replayed = replay(firmware, bank)
   const currentOf = (pcr: number) => replayed.get(pcr) ?? new Uint8Array(bankHashes[bank])
-  const add = (pcr: number, event: Measurement['events'][number]) => {
-    const known = events.get(pcr)
-    if (known) known.push(event)
-    else events.set(pcr, [event])
-  }
   for (const { pcr, template, subject, digest } of kernel) {
     replayed.set(pcr, extended(bank, currentOf(pcr), digest(bank)))
-    add(pcr, { type: template, digest: hexOf(digest(bank)), subject: oneLine(subject) })
+    add(events, pcr, { type: template, digest: hexOf(digest(bank)), subject: oneLine(subject) })
   }
   const start = currentOf(imagePcr)
   const measured = phasesOf(bank, start, values.get(imagePcr), phases)
   if (measured.length > 0) {
     replayed.set(imagePcr, afterPhases(bank, start, measured))
-    for (const word of measured) add(imagePcr, phaseEvent(bank, word))
+    for (const word of measured) add(events, imagePcr, phaseEvent(bank, word))
   }
   const used = [...values].filter(([pcr, value]) => events.has(pcr) || !isInitial(value))
   return new Map(
@@ -57,18 +54,22 @@ export function explainedPcrs({ bank, values, firmware, kernel, phases, commandL
 }
 
 /** Events of the firmware that extended the bank, by PCR. */
-function eventsOf(bank: BankHash, firmware: readonly MeasuredEvent[], commandLine?: string): Map<number, Measurement['events']> {
+function eventsOf(bank: BankHash, firmware: readonly MeasuredEvent[], commandLine?: string): Events {
   const describeEvent = eventDescriber(commandLine)
-  const events = new Map<number, Measurement['events']>()
+  const events: Events = new Map()
   for (const [at, event] of firmware.entries()) {
     const digest = event.digests.get(bank)
     if (!digest || event.type === eventTypes.EV_NO_ACTION) continue
     const { subject, detail } = describeEvent(event)
-    const known = events.get(event.pcr) ?? []
-    known.push({ index: at + 1, type: eventTypeName(event.type), digest: hexOf(digest), subject, ...(detail && { detail }) })
-    events.set(event.pcr, known)
+    add(events, event.pcr, { index: at + 1, type: eventTypeName(event.type), digest: hexOf(digest), subject, ...(detail && { detail }) })
   }
   return events
+}
+
+function add(events: Events, pcr: number, event: Measurement['events'][number]): void {
+  const known = events.get(pcr)
+  if (known) known.push(event)
+  else events.set(pcr, [event])
 }
 
 /** Stage 0 does not report whether it measured. A value that only init's words give shows that it did not: the driver came later. */

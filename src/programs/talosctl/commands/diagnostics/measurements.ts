@@ -7,7 +7,7 @@ import type { Io } from '../../io.ts'
 import { type OutputFlags, type OutputFormat, outputOption, structured } from '../../output/output.ts'
 import type { Schema } from '../../output/schema.ts'
 import { table } from '../../output/table.ts'
-import { specOf } from '../../resource/definition.ts'
+import { specsOf } from '../../resource/definition.ts'
 
 interface MeasurementsFlags extends OutputFlags {
   insecure?: boolean
@@ -58,10 +58,10 @@ export const measurements = (io: Io, cluster: Cluster) =>
 /** Prints the PCRs of every node. Nodes without a TPM have one line. */
 async function runMeasurements(io: Io, cluster: Cluster, output: OutputFormat): Promise<void> {
   const { items, failure } = await cluster.collect(async function* (node, name, signal) {
-    const read = <Spec>(namespace: string, type: string) => list<Spec>(cluster, { namespace, type }, { node, signal })
-    const found = await read<Measurement>('hardware', 'PCRMeasurements.hardware.ichor.dev')
-    const changes = await read<Change>('runtime', 'PCRChanges.runtime.ichor.dev')
-    yield { name, registers: registersOf(name, found, changes) }
+    const read = (namespace: string, type: string) => specsOf(cluster, { namespace, type }, { node, signal, timeout: readTimeout })
+    const found = await read('hardware', 'PCRMeasurements.hardware.ichor.dev')
+    const changes = await read('runtime', 'PCRChanges.runtime.ichor.dev')
+    yield { name, registers: registersOf(name, found as Map<string, Measurement>, changes as Map<string, Change>) }
   }, readTimeout)
   for (const { name, registers } of items) {
     if (registers.length === 0) io.stderr.write(`${name}: the machine has no TPM 2.0, its start is not measured\n`)
@@ -72,17 +72,6 @@ async function runMeasurements(io: Io, cluster: Cluster, output: OutputFormat): 
   if (!structured(io, output, registers) && registers.length > 0)
     io.stdout.write(table([['NODE', 'PCR', 'VALUE', 'CHANGED', 'WHY'], ...registers.flatMap(rows)]))
   if (failure) throw failure
-}
-
-async function list<Spec>(
-  cluster: Cluster,
-  query: { namespace: string; type: string },
-  options: { node: string | undefined; signal: AbortSignal },
-): Promise<Map<string, Spec>> {
-  const found = new Map<string, Spec>()
-  for await (const { resource } of cluster.stream('cosi.resource.State/List', query, { ...options, timeout: readTimeout }))
-    if (resource?.metadata) found.set(resource.metadata.id, specOf(resource) as Spec)
-  return found
 }
 
 /** By number; a PCR that is no longer in use has a comparison only. */
