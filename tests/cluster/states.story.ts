@@ -4,8 +4,6 @@
  */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { newCA, toBase64 } from '../../src/pki/certificate.ts'
 import { eventually, succeeded, TestCluster } from './cluster.ts'
 
@@ -114,28 +112,3 @@ test('an authority that is not the one of the cluster', async () => {
   const [, restore = ''] = /go back with "talosctl config-history restore (\d+)"/.exec(text) ?? []
   await back(worker, restore)
 }, 180_000)
-
-test("another cluster's configuration as a whole, by force: the machine reverts by itself and reports it", async () => {
-  const before = await newest(worker)
-  const folder = join(cluster.home, 'other')
-  succeeded(await cluster.talosctl('gen', 'config', 'other', `https://${controlPlane}:6443`, '--output-dir', folder))
-  const { machine, cluster: foreign } = Bun.YAML.parse(readFileSync(join(folder, 'worker.yaml'), 'utf8').split(/^---$/m)[0]!) as Whole
-  const { id, secret, token, ca } = foreign
-  const patch = { machine: { token: machine.token, ca: machine.ca }, cluster: { id, secret, token, ca } }
-  const result = succeeded(await on(worker, 'patch', 'mc', '-p', JSON.stringify(patch), '--force'))
-  expect(result.stdout + result.stderr).toContain('with a reboot, reverted in 180s unless the node is reached after the reboot')
-  // No control plane of that cluster signs a certificate for its API: until it goes back nobody reaches it.
-  await eventually(
-    async () =>
-      expect(await explained(worker)).toMatch(
-        /configuration \d+, applied by .* is not in force: it was reverted, for the machine was not reached after it/,
-      ),
-    420,
-  )
-  await back(worker, before)
-}, 600_000)
-
-interface Whole {
-  machine: { token: string; ca: { crt: string; key: string } }
-  cluster: { id: string; secret: string; token: string; ca: { crt: string; key: string } }
-}
