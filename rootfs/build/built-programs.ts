@@ -1,14 +1,12 @@
 /** Every program that is built here, from the cache or from source, and what follows from it: its place in the tree and in the SBOM. */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SbomPart } from '../../src/oci/spdx.ts'
 import type { Tree } from '../../src/programs/factory/root/tree.ts'
-import { hashOf } from './cache.ts'
 import { exclusive } from './exclusive.ts'
+import { buildFreestanding, type FreestandingProgram, isFreestanding, sourceHash, sourceOf } from './freestanding.ts'
 import { buildGo, type GoRecipe, type ImagePlace } from './go.ts'
 import { goPrograms, kubectl, releases } from './go-recipes.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
-import { buildPause, pauseSource } from './pause.ts'
 import { present } from './present.ts'
 import { goPart, programPart } from './sbom-parts.ts'
 import { type Target, targets } from './target.ts'
@@ -27,6 +25,8 @@ export interface BuiltProgram {
 
 /** Where pause lies in the root file system. */
 export const pausePath = '/usr/libexec/ichor/pause'
+/** VMware's guestinfo is read through a port that only amd64 has. */
+const guestinfoPath = '/usr/libexec/ichor/guestinfo'
 
 /** Builds what is missing; one build at a time. kubectl is built for the machine that builds, and only with a system that it can run. */
 export async function buildPrograms(kubernetes: KubernetesRelease, target: Target = targets.amd64): Promise<BuiltProgram[]> {
@@ -36,7 +36,10 @@ export async function buildPrograms(kubernetes: KubernetesRelease, target: Targe
       const { name, version, image } = recipe
       built.push({ name, version, image, recipe, folder: (await buildGo(recipe, target)).folder })
     }
-    built.push({ name: 'pause', version: releases.pause, image: { path: pausePath }, folder: (await buildPause(target)).folder })
+    const add = async (name: FreestandingProgram, version: string, path: string) =>
+      built.push({ name, version, image: { path }, folder: (await buildFreestanding(name, target)).folder })
+    await add('pause', releases.pause, pausePath)
+    if (target.arch === 'amd64') await add('guestinfo', releases.guestinfo, guestinfoPath)
     return built
   })
 }
@@ -70,11 +73,9 @@ export async function programParts(programs: readonly BuiltProgram[], target: Ta
   return Promise.all(
     inside.map((program) => {
       if (program.recipe) return goPart(program.recipe, program.folder, target)
-      return programPart({
-        ...program,
-        file: fileOfProgram(program),
-        source: `rootfs/pause/pause.c, SHA-256 ${hashOf(readFileSync(pauseSource))}`,
-      })
+      const { name } = program
+      if (!isFreestanding(name)) throw new Error(`program "${name}": what it was built from is not known`)
+      return programPart({ ...program, file: fileOfProgram(program), source: `${sourceOf(name)}, SHA-256 ${sourceHash(name)}` })
     }),
   )
 }

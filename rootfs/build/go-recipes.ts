@@ -16,6 +16,7 @@ export const releases = {
   runc: '1.5.2',
   cni: '1.9.1',
   pause: '3.10.1',
+  guestinfo: '1.0.0',
 } as const
 
 /** The names that the file of Kubernetes answers to, as its source lists them. */

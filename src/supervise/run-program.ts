@@ -6,8 +6,8 @@ import { lastWords } from './last-words.ts'
 import type { ExitStatus, Spawn } from './spawn.ts'
 
 const path = '/usr/sbin:/usr/bin:/sbin:/bin'
-/** Bytes that are kept of each output stream, its last ones. */
-const mostOutput = 64 << 10
+/** Bytes that are kept of each output stream by default, its last ones. */
+const usualOutput = 64 << 10
 /** Milliseconds after SIGKILL in which a program must have ended; one that hangs in the kernel does not. */
 const killTime = 10_000
 /** Milliseconds for the output after the exit: a process that the program left behind may hold the pipe open. */
@@ -21,6 +21,8 @@ export interface ProgramOptions {
   readonly signal?: AbortSignal | undefined
   /** Exit codes other than 0 that are a success. */
   readonly accept?: readonly number[]
+  /** Bytes that are kept of each output stream, its last ones. Default: 64 KiB. */
+  readonly mostOutput?: number
   /** What it is run for, as the error names it. Default: the command line. */
   readonly purpose?: string
 }
@@ -47,11 +49,11 @@ export class ProgramFailed extends Error {
 export async function runProgram(
   { spawn }: { readonly spawn: Spawn },
   argv: readonly string[],
-  { timeout, signal, accept = [], purpose = argv.join(' ') }: ProgramOptions,
+  { timeout, signal, accept = [], mostOutput = usualOutput, purpose = argv.join(' ') }: ProgramOptions,
 ): Promise<string> {
   signal?.throwIfAborted()
   const child = spawn({ argv, env: { PATH: path }, cwd: '/' })
-  const outputs = child.output.map((stream) => new OutputTail(stream))
+  const outputs = child.output.map((stream) => new OutputTail(stream, mostOutput))
   let timedOut = false
   const kill = () => child.kill('SIGKILL')
   const timer = setTimeout(() => {
@@ -78,9 +80,11 @@ export async function runProgram(
 class OutputTail {
   readonly done: Promise<void>
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #most: number
   #kept: Buffer = Buffer.alloc(0)
 
-  constructor(stream: ReadableStream<Uint8Array>) {
+  constructor(stream: ReadableStream<Uint8Array>, most: number) {
+    this.#most = most
     this.#reader = stream.getReader()
     this.done = this.#read().catch(() => {})
   }
@@ -96,6 +100,6 @@ class OutputTail {
 
   async #read(): Promise<void> {
     for (let next = await this.#reader.read(); !next.done; next = await this.#reader.read())
-      this.#kept = Buffer.from(Buffer.concat([this.#kept, next.value]).subarray(-mostOutput))
+      this.#kept = Buffer.from(Buffer.concat([this.#kept, next.value]).subarray(-this.#most))
   }
 }

@@ -1,10 +1,10 @@
 /** The programs of the Kubernetes conformance suite, built from the same release as the control plane inside. */
 import { join } from 'node:path'
 import { exclusive } from '../../rootfs/build/exclusive.ts'
+import { buildFreestanding } from '../../rootfs/build/freestanding.ts'
 import { buildGo, type GoRecipe } from '../../rootfs/build/go.ts'
 import { kube, kubectl } from '../../rootfs/build/go-recipes.ts'
 import { kubernetesReleases } from '../../rootfs/build/kubernetes.ts'
-import { buildPause } from '../../rootfs/build/pause.ts'
 
 /** The release whose suite it is: the one that is built when no other is requested. */
 export const [release] = kubernetesReleases
@@ -40,6 +40,6 @@ export async function conformancePrograms(): Promise<ConformancePrograms> {
     folder: (await buildGo(suite)).folder,
     kube: join((await buildGo(kube(release))).folder, 'kube'),
     kubectl: join((await buildGo(kubectl(release))).folder, 'kubectl'),
-    pause: join((await buildPause()).folder, 'pause'),
+    pause: join((await buildFreestanding('pause')).folder, 'pause'),
   }))
 }

@@ -22,6 +22,7 @@ import { readPlatformConfig } from '../../src/os/network/platform/platform-confi
 import { readNetworkConfig } from '../../src/os/network/platform/providers/nocloud.ts'
 import { readContext } from '../../src/os/network/platform/providers/opennebula.ts'
 import { readNetworkData } from '../../src/os/network/platform/providers/openstack.ts'
+import { readOvfEnvironment } from '../../src/os/network/platform/providers/vmware.ts'
 import { parseEnvironmentFile, parseExtensionService } from '../../src/os/runtime/extensions/service-spec.ts'
 import { parseApiUrl } from '../../src/os/siderolink/api-url.ts'
 import { parseTraceParent } from '../../src/os/telemetry/traces/span.ts'
@@ -230,6 +231,11 @@ export const textTargets: Record<string, Target> = {
     ],
     ['PlatformConfigError'],
     (text) => readNetworkConfig(text, interfaces),
+  ),
+  'OVF environments': texts(
+    ['<Environment><PropertySection><Property oe:key="userdata" oe:value="a&amp;b"/></PropertySection></Environment>'],
+    ['PlatformConfigError'],
+    readOvfEnvironment,
   ),
   'contexts of OpenNebula': texts(['ETH0_IP=\'10.0.0.2\'\nETH0_DNS="1.1.1.1"\nNAME=a\n'], [], readContext),
   'platform configurations': texts(['addresses: []\nlinks: []\nhostnames: []\n'], ['PlatformConfigError'], (text) =>

@@ -38,6 +38,7 @@ import { observeNetworkStatus } from './controllers/status.ts'
 import { applyTimeServers, configTimeServers, mergeTimeServers } from './controllers/time-server.ts'
 import { Resolver } from './dns/resolver.ts'
 import { packetFilter } from './firewall/nft.ts'
+import { guestinfoReader } from './guestinfo.ts'
 import { cloudAddresses } from './operators/cloud/clouds.ts'
 import { dhcp4Operator } from './operators/dhcp4.ts'
 import { dhcp6Operator } from './operators/dhcp6.ts'
@@ -65,7 +66,7 @@ export const network: Area = {
         observeNodeAddresses,
         publishAddresses({ events }),
         configHostname(boot),
-        ...platformControllers({ clock, deliveries, events, kernel, log, store }, commandLine),
+        ...platformControllers({ clock, deliveries, events, kernel, log, spawn, store }, commandLine),
         mergeHostname,
         applyHostname(kernel),
         ...declaredControllers(kernel, boot),
@@ -117,14 +118,15 @@ const routingRuleControllers = (kernel: Kernel): Controller[] => [
 
 /** The network as the platform describes it: loaded from there, and on a machine kept on STATE for the next boot. */
 function platformControllers(
-  { kernel, store, ...machine }: Pick<Machine, 'clock' | 'deliveries' | 'events' | 'kernel' | 'log' | 'store'>,
+  { kernel, store, spawn, ...machine }: Pick<Machine, 'clock' | 'deliveries' | 'events' | 'kernel' | 'log' | 'spawn' | 'store'>,
   commandLine: string,
 ): Controller[] {
   const platform = kernel.mode === 'container' ? kernel.mode : platformOf(commandLine)
+  const guestinfo = guestinfoReader({ spawn, files: kernel.files })
   const onPlatform = {
     platform: platforms[platform],
     store,
-    open: (signal: AbortSignal) => openPlatform({ ...kernel, store, commandLine }, signal),
+    open: (signal: AbortSignal) => openPlatform({ ...kernel, guestinfo, store, commandLine }, signal),
   }
   return [
     loadPlatformConfig(onPlatform),

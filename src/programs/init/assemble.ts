@@ -17,6 +17,7 @@ import { PhaseLog } from '../../os/lifecycle/phase-log.ts'
 import { Sequencer } from '../../os/lifecycle/sequencer.ts'
 import { SystemChanges } from '../../os/lifecycle/system-changes.ts'
 import { namespaces } from '../../os/namespaces.ts'
+import { guestinfoReader } from '../../os/network/guestinfo.ts'
 import { clouds } from '../../os/network/platform/clouds.ts'
 import { Outbound } from '../../os/outbound.ts'
 import { ApidPlace } from '../../os/runtime/apid-place.ts'
@@ -95,7 +96,7 @@ export function assemble({ kernel, spawn, clock = systemClock, firstPause, oomFl
       { store, runtime, log, kernel },
       configHooks(() => machine),
     ),
-    clouds: clouds({ ...kernel, store }),
+    clouds: clouds({ ...kernel, guestinfo: guestinfoReader({ spawn, files: kernel.files }), store }),
     outbound: new Outbound({
       publicRoots: publicAuthorities,
       addedRoots: () => trustedRoots(store),

@@ -32,10 +32,12 @@ const log = createLogger(({ level, message, fields }) => process.env.SHOW && con
 const runtime = new Runtime(store, { log })
 store.put(DevicesStatus, 'devices', { ready: true })
 store.put(SystemInformation, 'systeminformation', { serialnumber: recordings[name]!.serial ?? '' })
+/** No stand-in for the hypervisor is here. */
+const guestinfo = async () => ''
 const onPlatform = {
   platform: platforms[platform],
   store,
-  open: (signal: AbortSignal) => openPlatform({ files, mount, store, commandLine: '' }, signal),
+  open: (signal: AbortSignal) => openPlatform({ guestinfo, files, mount, store, commandLine: '' }, signal),
 }
 runtime.register(...addressing(kernel), ...leasing(kernel), loadPlatformConfig(onPlatform), reportToPlatform(onPlatform))
 runtime.start()
@@ -44,7 +46,7 @@ const result = Promise.withResolvers<object>()
 store.subscribe(PlatformConfig, ({ resource }) => resource && result.resolve(resource.spec), { bootstrap: true })
 console.log(JSON.stringify(await result.promise))
 store.put(NetworkStatus, 'status', { addressReady: true, connectivityReady: true, hostnameReady: true, etcFilesReady: true })
-const given = await clouds({ files, mount, store }).userData(platform, '', AbortSignal.timeout(240_000))
+const given = await clouds({ guestinfo, files, mount, store }).userData(platform, '', AbortSignal.timeout(240_000))
 console.log(JSON.stringify(given ?? ''))
 // Not before: the links of some platforms are bonded then, and nothing serves metadata behind their addresses here.
 runtime.register(applyPlatformConfig(platform))

@@ -19,6 +19,8 @@ const opticalDrives = 10
 const fileSystems = ['iso9660', 'vfat', 'ext4']
 
 interface Dependencies {
+  /** Reads a value of the hypervisor VMware; empty where there is none. */
+  readonly guestinfo: (key: string, signal: AbortSignal) => Promise<string>
   readonly files: Pick<Kernel['files'], 'exists' | 'readTextIfThere' | 'mkdirAll'>
   readonly mount: Pick<Kernel['mount'], 'mount' | 'umount'>
   readonly store: Pick<Store, 'list'>
@@ -26,16 +28,12 @@ interface Dependencies {
 }
 
 /** Opens the transports for one read. */
-export function openPlatform({ files, mount, store, commandLine }: Dependencies, signal: AbortSignal): PlatformTransport {
+export function openPlatform({ guestinfo, files, mount, store, commandLine }: Dependencies, signal: AbortSignal): PlatformTransport {
   return {
     fetch: (url, options) => fetchText(url, { ...options, signal }),
     disk: async (labels, names) => readDisk({ files, mount, store }, labels, names),
     optical: async (type, names) => readOptical({ files, mount }, type, names),
-    guestinfo() {
-      throw new Error(
-        'read guestinfo: guestinfo is not supported: set talos.config to a URL, or use talos.platform=nocloud with a disk labelled "cidata"',
-      )
-    },
+    guestinfo: (key) => guestinfo(key, signal),
     links: knownLinks(store),
     serial: store.list(SystemInformation)[0]?.spec.serialnumber ?? '',
     commandLine,

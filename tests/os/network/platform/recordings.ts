@@ -547,6 +547,29 @@ const vmware: Recording = {
   want: { ...nocloudWant, metadata: { platform: 'vmware', hostname: 'node-5', instanceId: 'i-5' } },
 }
 
+/** What vSphere has for a machine that was made of an OVF template with properties. */
+const ovfEnvironment = (properties: Readonly<Record<string, string>>): string =>
+  [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<Environment xmlns="http://schemas.dmtf.org/ovf/environment/1" xmlns:oe="http://schemas.dmtf.org/ovf/environment/1" oe:id="">',
+    '   <PlatformSection><Kind>VMware ESXi</Kind><Version>8.0.2</Version></PlatformSection>',
+    '   <PropertySection>',
+    ...Object.entries(properties).map(([key, value]) => `         <Property oe:key="${key}" oe:value="${value}"/>`),
+    '   </PropertySection>',
+    '</Environment>',
+  ].join('\n')
+
+const vmwareOvf: Recording = {
+  guestinfo: {
+    'guestinfo.ovfenv': ovfEnvironment({
+      'instance-id': 'unused',
+      userdata: Buffer.from(userData).toString('base64'),
+      metadata: 'local-hostname: node-5&#10;instance-id: i-5&#xA;region: &quot;a &amp; b&quot;',
+    }),
+  },
+  want: { hostname: 'node-5', metadata: { platform: 'vmware', hostname: 'node-5', instanceId: 'i-5', region: 'a & b' } },
+}
+
 const equinixMetal: Recording = {
   answers: {
     'https://metadata.platformequinix.com/metadata': JSON.stringify({
@@ -688,6 +711,7 @@ export const recordings: Readonly<Record<string, Recording>> = {
   nocloud,
   'nocloud (disk)': nocloudDisk,
   vmware,
+  'vmware (OVF)': vmwareOvf,
   equinixMetal,
   exoscale: { answers: plainPaths(`${meta}/1.0`), want: plainWant('exoscale') },
   cloudstack: { answers: plainPaths('http://data-server/latest'), want: plainWant('cloudstack') },
