@@ -110,7 +110,7 @@ export function parseVex(json: string): VexDocument {
   try {
     value = JSON.parse(json)
   } catch {
-    throw new VexError(['no JSON document'])
+    throw new VexError(['not a JSON document: give the OpenVEX document whole, as it was downloaded'])
   }
   const { success, output, issues } = v.safeParse(Document, value)
   const faults = success

@@ -62,7 +62,7 @@ test('a document is read, with all that may be in it', () => {
 })
 
 test.each<[string, unknown, string[]]>([
-  ['no JSON', '{', ['no JSON document']],
+  ['no JSON', '{', ['not a JSON document: give the OpenVEX document whole, as it was downloaded']],
   ['no mapping', '1', ['the document must be a mapping with "@context", "@id", "author", "timestamp", "version" and "statements"']],
   ['no context', without('@context'), ['@context is missing']],
   ['another version', { ...document, '@context': 'https://openvex.dev/ns/v0.1.0' }, [`@context must be "${vexContext}"`]],
