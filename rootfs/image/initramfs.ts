@@ -36,7 +36,7 @@ const file = (name: string, content: Uint8Array | string, mode = 0o444): Initram
 })
 
 /** Kinds of names that devices on the way to a medium give themselves. */
-const aliased = /^(acpi|mmc|nvme|pci|platform|scsi|sdio|usb|virtio|vmbus|xen):/
+const aliased = /^(acpi|mmc|nvme|of|pci|platform|scsi|sdio|usb|virtio|vmbus|xen):/
 
 /** The list stage 0 reads: a module a line, `!` when always loaded, numbers of lines it needs, `=pattern` of devices. */
 export function moduleList(

@@ -138,6 +138,9 @@ const absentOnArm: ReadonlySet<string> = new Set([
   ...['vmw_pvscsi', 'vmd', 'arcmsr', 'uhci-hcd', 'tpm_tis', 'iTCO_wdt', 'sp5100_tco', 'hpwdt', 'kvm_intel', 'kvm_amd'],
 ])
 
+/** Drivers of boards without which a controller there has no power or stays in reset. */
+const boardSupplies = /^kernel\/drivers\/(regulator\/(fixed|gpio-regulator)|reset\/reset-raspberrypi)\.ko/
+
 /** Folders of drivers that may lie between stage 0 and the medium that holds the root. */
 const onTheWay =
   /^kernel\/drivers\/(ata|cdrom|hv|message\/fusion|mmc|nvme\/host|pci\/controller|scsi|usb\/core|usb\/host|usb\/storage|virtio)\/|^kernel\/drivers\/block\/(virtio_blk|xen-blkfront)\.ko/
@@ -164,7 +167,7 @@ export const early = (arch: Arch = 'amd64'): readonly string[] => [
 ]
 
 /** Whether a module may be needed to reach the medium that holds the root. */
-export const mayHoldRoot = (path: string): boolean => onTheWay.test(path) && !notOnTheWay.test(path)
+export const mayHoldRoot = (path: string): boolean => boardSupplies.test(path) || (onTheWay.test(path) && !notOnTheWay.test(path))
 
 /** Modules for hot-plugged devices and later requests; nothing can be loaded once the hardware is up. */
 export const beforeLock: readonly string[] = [

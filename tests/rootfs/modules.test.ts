@@ -48,6 +48,9 @@ test.each([
   ['kernel/drivers/scsi/megaraid/megaraid_sas.ko', true],
   ['kernel/drivers/usb/storage/uas.ko', true],
   ['kernel/drivers/block/virtio_blk.ko', true],
+  ['kernel/drivers/mmc/host/sdhci-iproc.ko', true],
+  ['kernel/drivers/regulator/gpio-regulator.ko', true],
+  ['kernel/drivers/regulator/tps65218-regulator.ko', false],
   ['kernel/drivers/block/nbd.ko', false],
   ['kernel/drivers/scsi/st.ko', false],
   ['kernel/drivers/scsi/fcoe/fcoe.ko', false],
@@ -67,7 +70,8 @@ test('stage 0 gets each module with what it needs and the devices it is for', ()
     ]),
     'alias pci:v*d*sv*sd*bc01sc08i02* nvme\nalias crypto-thing nvme\nalias of:N*T*Cx nvme\n',
   )
-  expect(list).toBe('dm-mod.ko\ndm-verity.ko ! 0\nnvme.ko =pci:v*d*sv*sd*bc01sc08i02*\n')
+  // `of:` is how the devices of a device tree name themselves.
+  expect(list).toBe('dm-mod.ko\ndm-verity.ko ! 0\nnvme.ko =pci:v*d*sv*sd*bc01sc08i02* =of:N*T*Cx\n')
   expect(early()).toContain('dm-verity')
   expect(early('arm64')).toEqual(expect.arrayContaining(['dm-verity', 'sha256-arm64']))
   expect(early('arm64')).not.toContain('sha256-ssse3')
