@@ -132,6 +132,7 @@ const real = [
   ...stories('network').filter((file) => !file.endsWith('-vm.story.ts')),
   ...stories('cluster'),
   ...stories('cluster/families'),
+  ...stories('cluster/images'),
   ...stories('cluster/extensions'),
   ...stories('cluster/shipping'),
   ...withCluster,

@@ -9,7 +9,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, readlinkSync, stat
 import { join } from 'node:path'
 import { fromBase64, newCA, signedBy } from '../../src/pki/certificate.ts'
 import { connectProxy } from '../os/connect-proxy.ts'
-import { servePart } from '../support/private-registry.ts'
+import { servePart, signedByKey } from '../support/private-registry.ts'
 import { eventually, type KubeItem, succeeded, TestCluster } from './cluster.ts'
 import { benchmark, buildKubeBench, exceptions, type KubeBench } from './kube-bench/kube-bench.ts'
 
@@ -144,7 +144,7 @@ describe('a private registry', () => {
   let registry: Awaited<ReturnType<typeof servePart>>
   let proxy: Awaited<ReturnType<typeof connectProxy>>
   beforeAll(async () => {
-    registry = servePart(gateway, company, 'registry.test', signer.privateKey)
+    registry = servePart(gateway, company, 'registry.test', (digest) => ({ 'story/signed': signedByKey(signer.privateKey, digest) }))
     proxy = await connectProxy({ 'registry.test:443': registry.port }, gateway)
   })
   afterAll(async () => {

@@ -11,11 +11,36 @@ import { serveCache } from '../../src/programs/talosctl/image-cache/serve.ts'
 
 const digestOf = (bytes: Uint8Array) => `sha256:${new Bun.CryptoHasher('sha256').update(bytes).digest('hex')}`
 
+/** What is beside an image under a tag that is its digest, and a suffix that stands for the layout. */
+export interface Signature {
+  readonly suffix: '' | '.sig'
+  readonly mediaType: string
+  readonly bytes: string
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/** A signature in the layout of simple signing: a payload, and annotations with what signed it. */
+export const simpleSigning = (bytes: string, annotations: Readonly<Record<string, string>>): Signature => ({
+  ...{ suffix: '.sig', mediaType: 'application/vnd.dev.cosign.simplesigning.v1+json', bytes, annotations },
+})
+
+/** A signature by a key of P-256. */
+export function signedByKey(key: KeyObject, digest: string): Signature {
+  const critical = { image: { 'docker-manifest-digest': digest }, type: 'cosign container image signature' }
+  const payload = JSON.stringify({ critical })
+  return simpleSigning(payload, { 'dev.cosignproject.cosign/signature': sign('sha256', Buffer.from(payload), key).toString('base64') })
+}
+
 /**
- * Serves the image `story/part:1`, one empty layer, on an address and under a name until it is closed; with a key of P-256 also the
- * same image as `story/signed:1`, signed.
+ * Serves the image `story/part:1`, one empty layer, on an address and under a name until it is closed, and the same image with a
+ * signature under other names.
  */
-export function servePart(hostname: string, ca: PemPair, name: string, key?: KeyObject): { port: number; close(): Promise<void> } {
+export function servePart(
+  hostname: string,
+  ca: PemPair,
+  name: string,
+  signed: (digest: string) => Readonly<Record<string, Signature>> = () => ({}),
+): { port: number; close(): Promise<void> } {
   const folder = mkdtempSync(join(tmpdir(), 'ichor-registry-'))
   const keep = (path: string, bytes: Uint8Array) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
@@ -34,15 +59,14 @@ export function servePart(hostname: string, ca: PemPair, name: string, key?: Key
   const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, ...parts }))
   for (const bytes of [config, layer]) keep(blobFile(digestOf(bytes)), bytes)
   for (const reference of ['1', digestOf(manifest)]) keep(manifestFile('any.test', 'story/part', reference), manifest)
-  if (key) {
-    const critical = { image: { 'docker-manifest-digest': digestOf(manifest) }, type: 'cosign container image signature' }
-    const payload = Buffer.from(JSON.stringify({ critical }))
-    const annotations = { 'dev.cosignproject.cosign/signature': sign('sha256', payload, key).toString('base64') }
-    const layers = [{ ...described('application/vnd.dev.cosign.simplesigning.v1+json', payload), annotations }]
-    keep(blobFile(digestOf(payload)), payload)
+  const digest = digestOf(manifest)
+  for (const [repository, { suffix, mediaType: layerType, bytes, annotations = {} }] of Object.entries(signed(digest))) {
+    const content = Buffer.from(bytes)
+    keep(blobFile(digestOf(content)), content)
+    const layers = [{ ...described(layerType, content), annotations }]
     const signature = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, config: parts.config, layers }))
-    keep(manifestFile('any.test', 'story/signed', `${digestOf(manifest).replace(':', '-')}.sig`), signature)
-    for (const reference of ['1', digestOf(manifest)]) keep(manifestFile('any.test', 'story/signed', reference), manifest)
+    keep(manifestFile('any.test', repository, `${digest.replace(':', '-')}${suffix}`), signature)
+    for (const reference of ['1', digest]) keep(manifestFile('any.test', repository, reference), manifest)
   }
   const sans = { dns: [name], ips: [hostname] }
   const own = newCertificate({ ca, subject: { commonName: name }, sans, usage: ['serverAuth'], lifetime: 86_400_000 })

@@ -31,6 +31,7 @@ import { WatchdogTimerConfig } from '../runtime/documents/watchdog-timer.ts'
 import { KubernetesKeysConfig } from '../secrets/documents/kubernetes-keys.ts'
 import { SiblingKeysConfig } from '../secrets/documents/sibling-keys.ts'
 import { TrustedRootsConfig } from '../secrets/documents/trusted-roots.ts'
+import { ImageTrustedRootConfig } from '../security/documents/image-trusted-root.ts'
 import { SideroLinkConfig } from '../siderolink/documents/siderolink.ts'
 import { EventSinkConfig, KmsgLogConfig } from '../telemetry/documents/event-sink.ts'
 import { TelemetryConfig } from '../telemetry/documents/telemetry.ts'
@@ -56,6 +57,7 @@ const kinds: readonly DocumentKind[] = [
   ExternalVolumeConfig,
   HCloudVIPConfig,
   HostnameConfig,
+  ImageTrustedRootConfig,
   ImageVerificationConfig,
   KmsgLogConfig,
   KubeSpanConfig,

@@ -203,6 +203,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'EtcdBackupConfig ': 'etcd.BackupController, which takes backups',
   'EtcdBackupStoreConfig ': 'read by the methods that receive backups (etcd/received/settings.ts)',
   'ExternalVolumeConfig filesystemType': 'there is one only',
+  'ImageTrustedRootConfig ': 'security.ImageVerificationConfigController, while a rule needs it (tests/os/security)',
   'KmsgLogConfig name': 'identifies the destination',
   'NetworkRuleConfig name': 'identifies the rule',
   'TCPProbeConfig name': 'identifies the probe',

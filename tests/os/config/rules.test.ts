@@ -454,6 +454,11 @@ const cases: Record<string, Case> = {
   'ExtensionServiceConfig name': document('ExtensionServiceConfig', 'environment: [A=b]', 'name'),
   'ExtensionServiceConfig configFiles/environment': document('ExtensionServiceConfig', 'name: a', ''),
   'ExtensionServiceConfig configFiles[]': document('ExtensionServiceConfig', 'name: a\nconfigFiles: [{content: x}]', 'configFiles[0]'),
+  'ImageTrustedRootConfig trustedRoot': document(
+    'ImageTrustedRootConfig',
+    `trustedRoot: '{"mediaType": "application/json"}'`,
+    'trustedRoot',
+  ),
   'ImageVerificationConfig rules[].image': document('ImageVerificationConfig', 'rules: [{skip: true}]', 'rules[0].image'),
   'ImageVerificationConfig rules[]': document('ImageVerificationConfig', 'rules: [{image: a, skip: true, deny: true}]', 'rules[0]'),
   'ImageVerificationConfig rules[].keyless/publicKey': document(
