@@ -41,6 +41,7 @@ import { SystemError, toSystemError, translated } from '../system-error.ts'
 const c = libc({
   mknod: { args: ['ptr', 'u32', 'u64'], returns: 'i32' },
   sync: { args: [], returns: 'void' },
+  fallocate: { args: ['i32', 'i32', 'i64', 'i64'], returns: 'i32' },
 })
 
 /** Permissions and owner of a file or folder to create. */
@@ -384,6 +385,21 @@ export interface FileSystemUsage {
 export function statfs(path: string): FileSystemUsage {
   const { type, bsize, blocks, bfree, bavail, files, ffree } = translated('statfs', path, () => statfsSync(path))
   return { type, blockSize: bsize, size: blocks * bsize, free: bfree * bsize, available: bavail * bsize, files, filesFree: ffree }
+}
+
+/** fallocate(2): a file that takes this space on the disk, without anything being written to it. Nothing is left of one that fails. */
+export function allocate(path: string, size: number, { mode = 0o600 }: Ownership = {}): void {
+  const fd = translated('open', path, () =>
+    openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, mode),
+  )
+  try {
+    check('fallocate', c().fallocate(fd, 0, 0, size), quoted(path))
+  } catch (error) {
+    unlinkSync(path)
+    throw error
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** A stream of a file's bytes. */

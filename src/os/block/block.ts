@@ -13,6 +13,7 @@ import { mountVolumes } from './controllers/mount.ts'
 import { mergeMountRequests } from './controllers/mount-request.ts'
 import { publishMounts } from './controllers/mount-status.ts'
 import { measureStart } from './controllers/pcr-status.ts'
+import { keepSpaceReserve } from './controllers/space-reserve.ts'
 import { observeSwap } from './controllers/swap.ts'
 import { observeSymlinks } from './controllers/symlinks.ts'
 import { observeSystemDisk } from './controllers/system-disk.ts'
@@ -65,6 +66,7 @@ const controllers = (machine: Machine, encrypted: EncryptedVolumes, tpm: TpmWind
   mergeMountRequests,
   mountVolumes(machine),
   publishMounts,
+  keepSpaceReserve(machine.kernel),
   observeSwap(machine.kernel),
   configZswap,
   observeZswap(machine.kernel),

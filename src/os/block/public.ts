@@ -14,6 +14,8 @@ export { parseGivenMeta } from './meta/given.ts'
 export { metaTags } from './meta/meta.ts'
 // Plans and errors of an installation name sizes.
 export { mebibyte, prettyBinarySize } from './sizes.ts'
+// Diagnosis recognises a disk whose reserve is given up.
+export { reserveOf } from './space-reserve.ts'
 // Installation looks for disks before there are resources of them.
 export { blockDevices } from './sysfs.ts'
 // The boot sequence waits for these volumes.

@@ -1,6 +1,7 @@
 /** Causes outside of the store: full disks and time servers. */
 import type { Store } from '../../cosi/store.ts'
 import { messageOf } from '../../wire/error-message.ts'
+import { reserveOf } from '../block/public.ts'
 import type { Kernel } from '../kernel.ts'
 import { TimeServerStatus } from '../network/resources/time-server.ts'
 import { queryTimeServer } from '../time/public.ts'
@@ -17,8 +18,12 @@ export interface World {
 
 /** Timeout of one answer, in milliseconds. */
 const answerTimeout = 2_000
-/** A file system with a smaller share of free bytes or files counts as full. */
+/**
+ * A file system with a smaller share of free bytes or files counts as full, and one that has little more left than the system keeps
+ * back: of a full one that is free too.
+ */
 const tight = 0.01
+const timesReserve = 1.5
 const places = ['/var', '/system/state', '/run']
 
 /** File systems with no room left. */
@@ -28,7 +33,7 @@ function fullPlaces({ files }: { files: Pick<Kernel['files'], 'statfs'> }): { pl
   return places.flatMap((place) => {
     try {
       const { size, available, files: most, filesFree } = files.statfs(place)
-      const bytes = size > 0 && available / size < tight
+      const bytes = size > 0 && available < Math.max(size * tight, reserveOf(size) * timesReserve)
       const names = most > 0 && filesFree / most < tight
       if (!bytes && !names) return []
       const left = bytes ? `${mebibytes(available)} of ${mebibytes(size)} MiB are left` : `${filesFree} of ${most} files can still be made`

@@ -16,7 +16,7 @@ const ownFolders: Readonly<Record<string, readonly string[]>> = {
   'images and the files of containers': ['/var/lib/containerd'],
   etcd: ['/var/lib/etcd'],
   'user volumes in folders': ['/var/mnt'],
-  'uploads of the system': ['/var/system'],
+  'releases and overlays of the system': ['/var/system/uploads', '/var/system/unpacked', '/var/system/overlays'],
 }
 
 /** The largest users of /var in words, the largest first; undefined when there is nothing to name. */

@@ -76,3 +76,12 @@ test('a folder is removed with its contents, and removing a missing one is no er
   await files.remove(join(folder, 'b'))
   expect(files.exists(join(folder, 'b'))).toBe(false)
 })
+
+test('space is taken without being written, and a file that has none is not left behind', () => {
+  const path = join(folder, 'reserve')
+  files.allocate(path, 3 << 20)
+  const { size, blocks, mode } = files.stat(path)
+  expect([size, blocks * 512 >= 3 << 20, mode & 0o777]).toEqual([3 << 20, true, 0o600])
+  expect(() => files.allocate(path, 2 ** 60)).toThrow(/^fallocate ".*reserve": E(NOSPC|FBIG)/)
+  expect(files.exists(path)).toBe(false)
+})
