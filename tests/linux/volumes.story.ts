@@ -11,6 +11,7 @@ import {
   readSync,
   rmSync,
   statfsSync,
+  statSync,
   truncateSync,
   writeFileSync,
   writeSync,
@@ -36,11 +37,14 @@ import { SwapStatus } from '../../src/os/block/resources/swap-status.ts'
 import { SystemDisk } from '../../src/os/block/resources/system-disk.ts'
 import { mountId, mountRequest, VolumeMountRequest, VolumeMountStatus } from '../../src/os/block/resources/volume-mount.ts'
 import { VolumeStatus } from '../../src/os/block/resources/volume-status.ts'
+import { spaceReserve } from '../../src/os/block/space-reserve.ts'
 import { beginVolumes, endVolumes, mountVolume } from '../../src/os/block/volumes/requests.ts'
 import { MachineConfig } from '../../src/os/config/resources/machine-config.ts'
+import { fullDisks } from '../../src/os/diagnosis/outside.ts'
 import type { Kernel } from '../../src/os/kernel.ts'
 import { DevicesStatus } from '../../src/os/runtime/resources/devices-status.ts'
 import { spawn } from '../../src/supervise/spawn.ts'
+import { within } from '../../src/timing/within.ts'
 
 const mebibyte = 1 << 20
 const timeout = 60_000
@@ -48,6 +52,14 @@ const folder = mkdtempSync(join(tmpdir(), 'ichor-volumes-'))
 const root = join(folder, 'root')
 const images = ['system', 'data'].map((name) => join(folder, `${name}.img`))
 let disks: AttachedLoop[] = []
+
+let reserveChange = Promise.withResolvers<void>()
+
+/** Takes or gives up the reserve of EPHEMERAL, which a test may wait for. */
+function reserveChanges(change: () => void): void {
+  change()
+  reserveChange.resolve()
+}
 
 /** What the disks are on this machine: nothing else of it is looked at, and nothing is mounted but below our folder. */
 function kernelInterface(): Kernel {
@@ -65,6 +77,9 @@ function kernelInterface(): Kernel {
       chmod: (path, mode) => files.chmod(at(path), mode),
       lstatIfThere: (path) => files.lstatIfThere(at(path)),
       symlink: (target, path) => files.symlink(target, at(path)),
+      statfs: (path) => files.statfs(at(path)),
+      allocate: (path, size, options) => reserveChanges(() => files.allocate(at(path), size, options)),
+      removeFile: (path) => reserveChanges(() => files.removeFile(at(path))),
     },
     mount: {
       ...mount,
@@ -287,6 +302,37 @@ test(
     store.put(MachineConfig, 'v1alpha1', volumes())
     await store.until(VolumeMountStatus, 'u-data', undefined, { signal: signal() })
     expect(existsSync(`${root}/var/mnt/data/workload`)).toBe(true)
+  },
+  timeout * 3,
+)
+
+test(
+  'of EPHEMERAL a reserve is kept back, given up when the rest is full, and taken again when there is space',
+  async () => {
+    const hog = `${root}/var/hog`
+    const usage = () => files.statfs(`${root}/var`)
+    const reserved = () => existsSync(`${root}${spaceReserve}`)
+    const changed = async (act: () => unknown) => {
+      reserveChange = Promise.withResolvers()
+      act()
+      await within(reserveChange.promise, timeout, () => new Error('the reserve has not changed'))
+    }
+    const write = () => files.append(`${root}/var/log/kubelet.log`, Buffer.alloc(32 * mebibyte))
+    const { store } = await powerOn()
+    store.put(MachineConfig, 'v1alpha1', volumes())
+    await mountVolume(store, 'EPHEMERAL', { log: silent, signal: signal() })
+    if (!reserved()) await changed(() => {})
+    expect(statSync(`${root}${spaceReserve}`)).toMatchObject({ size: 64 * mebibyte, blocks: (64 * mebibyte) / 512, mode: 0o100600 })
+    await changed(() => {
+      files.allocate(hog, usage().available - 8 * mebibyte)
+      expect(write).toThrow('ENOSPC')
+    })
+    expect(reserved()).toBe(false)
+    write()
+    expect(fullDisks({ files: { statfs: usage } }).map(({ subject }) => subject)).toContain('file system /var')
+    await changed(() => files.removeFile(hog))
+    expect(reserved()).toBe(true)
+    files.removeFile(`${root}/var/log/kubelet.log`)
   },
   timeout * 3,
 )
