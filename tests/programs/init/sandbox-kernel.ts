@@ -116,6 +116,8 @@ function filesBelow(root: string): Module {
     else if (name === 'mkdirAll') files[name] = (path: string, owner: unknown) => (act as Any)(below(path), accessible(withoutOwner(owner)))
     else if (name === 'append' || name === 'writeInto' || name === 'writeAtomic')
       files[name] = (path: string, data: unknown, more: unknown) => (act as Any)(below(path), data, withoutOwner(more))
+    // What a machine keeps back of its disk is not taken from this one's.
+    else if (name === 'allocate') files[name] = (path: string) => (real.files!.append as Any)(below(path), '')
     else if (name === 'walk')
       files[name] = async function* (path: string, options: unknown) {
         for await (const entry of (act as Any)(below(path), options)) yield { ...entry, path: outside(entry.path) }
