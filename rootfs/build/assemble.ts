@@ -14,6 +14,7 @@ import { bundledPackages, described } from './binary.ts'
 import { addPrograms, type BuiltProgram, programParts } from './built-programs.ts'
 import type { KubernetesRelease } from './kubernetes.ts'
 import { binaryPart, debianPartsOf } from './sbom-parts.ts'
+import { addPolicy } from './selinux.ts'
 import { type Target, targets } from './target.ts'
 
 /** The lock of Debian packages. */
@@ -68,6 +69,7 @@ export async function assemble(
   addBase(tree, packageJson.version, target)
   addBinary(tree, binary)
   addPrograms(tree, programs)
+  await addPolicy(tree)
 
   const packages = await addPackages(tree, [binary], { target, relock, locked })
   const { images } = await addImages(tree, imagePlans(kubernetes, target), (path) => librariesOf(tree, path, target), target.arch)

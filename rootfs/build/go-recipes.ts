@@ -89,6 +89,7 @@ export const runc: GoRecipe = {
   programs: { runc: 'github.com/opencontainers/runc' },
   tags: ['seccomp', 'netgo', 'osusergo'],
   c: { packages: ['libseccomp-dev'] },
+  prepare: { version: 1, apply: labelContainers },
 }
 
 const plugins = {
@@ -135,6 +136,16 @@ async function verifyPulls(folder: string, module: string): Promise<void> {
       '\tctx = imageverifier.WithCredentials(ctx, credentials)\n$&',
     ],
     [/(?<=containerd\.WithResolver\()resolver(?=\))/, 'imageverifier.VerifyResolved(resolver)'],
+  ])
+}
+
+/** Containers without an SELinux label get that of pods (rootfs/selinux): the daemon of pods gives privileged ones none. */
+async function labelContainers(folder: string, go: GoTool): Promise<void> {
+  await go('mod', 'vendor')
+  const module = join(folder, 'vendor/github.com/opencontainers/runc/libcontainer/specconv')
+  await rename(join(folder, 'specconv/label.go'), join(module, 'label.go'))
+  await replaceOnce(join(module, 'spec_linux.go'), [
+    [/(?<=^\t\tconfig\.ProcessLabel = )(spec\.Process\.SelinuxLabel)$/m, 'processLabel($1)'],
   ])
 }
 

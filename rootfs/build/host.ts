@@ -18,6 +18,7 @@ export const buildPackages: readonly HostPackage[] = [
   { name: 'libc6-dev', why: 'the C library that runc is linked with', shown: '/usr/lib/x86_64-linux-gnu/libc.a' },
   { name: 'libseccomp-dev', why: 'runc filters the system calls of containers with it', shown: '/usr/lib/x86_64-linux-gnu/libseccomp.a' },
   { name: 'pkg-config', why: 'gives the Go compiler the location of libseccomp', shown: '/usr/bin/pkg-config' },
+  { name: 'secilc', why: 'compiles the SELinux policy', shown: '/usr/bin/secilc' },
   { name: 'xz-utils', why: 'packs the root file system that is shipped', shown: '/usr/bin/xz' },
 ]
 

@@ -134,7 +134,9 @@ function stamp(name: string, inputs: string): void {
 /** Hashes of what decides how parts are put together. */
 export function recipes(): Record<string, string> {
   const root = join(import.meta.dir, '..')
-  const own = (readdirSync(root, { recursive: true }) as string[]).filter((name) => name.endsWith('.ts')).map((name) => join(root, name))
+  const own = (readdirSync(root, { recursive: true }) as string[])
+    .filter((name) => /\.(ts|cil)$/.test(name))
+    .map((name) => join(root, name))
   const shared = ['oci/layer.ts', 'oci/segments.ts', 'wire/tar/format.ts', 'wire/tar/write.ts'].map((name) => join(root, '../src', name))
   return Object.fromEntries([...own.sort(), ...shared].map((path) => [relative(root, path), hashOf(readFileSync(path))]))
 }

@@ -123,6 +123,7 @@ __attribute__((noreturn, used)) static void start(void)
 	say("every block of it is verified as it is read: if the kernel reports a corrupted block, ", damaged, "", "");
 	forget_modules();
 	hand_over(&source);
+	load_policy();
 	measure("leave-initrd");
 	move("/dev", "/root/dev");
 	move("/proc", "/root/proc");

@@ -79,6 +79,9 @@ extern const char damaged[];
 void measure(const char *phase);
 void keep_policy(const char *folder);
 
+/* Loads the SELinux policy of the root on /root, where the kernel uses SELinux; the next program that is executed runs as init. */
+void load_policy(void);
+
 /* Loads what is always needed, then whatever the machine's devices ask for that was not loaded yet. */
 void read_modules(void);
 void load_needed_modules(void);

@@ -25,6 +25,7 @@ export interface Kernel {
   readonly wireguard: typeof import('../linux/net/wireguard.ts')
   readonly nftables: typeof import('../linux/net/nftables.ts')
   readonly process: typeof import('../linux/process/process.ts')
+  readonly selinux: typeof import('../linux/process/selinux.ts')
   readonly cgroup: typeof import('../linux/process/cgroup.ts')
   readonly sysctl: typeof import('../linux/system/sysctl.ts')
   readonly kmsg: typeof import('../linux/system/kmsg.ts')

@@ -32,6 +32,8 @@ export interface ServiceDefinition {
   readonly oom?: number
   /** Control group, from the node's root: `/system/apid`. */
   readonly cgroup?: string
+  /** The domain of the service's processes under SELinux (rootfs/selinux). Default: that of init. */
+  readonly domain?: string
   /** Milliseconds between SIGTERM and SIGKILL. Default: 10,000. */
   readonly stopTimeout?: number
   /** The outside party that it connects to: where it fails, an explanation checks whether that answers. */

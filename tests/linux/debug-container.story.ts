@@ -8,6 +8,7 @@ import * as files from '../../src/linux/fs/files.ts'
 import * as mount from '../../src/linux/fs/mount.ts'
 import * as capabilities from '../../src/linux/process/capabilities.ts'
 import * as cgroup from '../../src/linux/process/cgroup.ts'
+import * as selinux from '../../src/linux/process/selinux.ts'
 import { runDebugContainer } from '../../src/os/cri/debug-container.ts'
 import type { machine } from '../../src/rpc/messages.ts'
 import { imageContents, listImages } from '../../src/supervise/containerd/images.ts'
@@ -18,7 +19,7 @@ import { ContainerdDaemon } from './containerd-daemon.ts'
 const containerd = new ContainerdDaemon()
 const { folder, client: daemon } = containerd
 const channel = daemon.in('system')
-const deps = { files, fifo, capabilities, cgroup }
+const deps = { files, fifo, capabilities, cgroup, selinux }
 const name = 'registry.test/guest:v1'
 const decoder = new TextDecoder()
 /** What a machine has and this host has not: made by these containers, taken away at the end. */

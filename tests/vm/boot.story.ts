@@ -84,7 +84,11 @@ test(
     const append = 'pti=off panic=0 selinux=1 talos.fips140=strict talos.hostnam=a'
     machine = await TestMachine.start({ image: dist, console: join(folder, 'refused.log'), append })
     await machine.shows(/kernel parameter \\?"pti=on\\?" is missing/, 5 * minutes)
-    for (const refused of ['"selinux=1": it has no effect', '"talos.fips140=strict": it has no effect', 'did you mean "talos.hostname"'])
+    for (const refused of [
+      '"selinux=1": the kernel uses AppArmor',
+      '"talos.fips140=strict": it has no effect',
+      'did you mean "talos.hostname"',
+    ])
       expect(machine.console.indexOf(refused)).toBeWithin(1, machine.console.indexOf('phase=systemRequirements'))
     await machine.shows(/the machine stays as it is/, 5 * minutes)
     expect(machine.console).not.toContain('rebooting')

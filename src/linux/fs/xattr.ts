@@ -3,6 +3,7 @@ import { SystemError } from '../system-error.ts'
 
 const c = libc({
   lgetxattr: { args: ['ptr', 'ptr', 'ptr', 'u64'], returns: 'i64' },
+  lsetxattr: { args: ['ptr', 'ptr', 'ptr', 'u64', 'i32'], returns: 'i32' },
   llistxattr: { args: ['ptr', 'ptr', 'u64'], returns: 'i64' },
 })
 
@@ -27,4 +28,9 @@ export function listXattrs(path: string): string[] {
     if (error instanceof SystemError && ['EOPNOTSUPP', 'ENOTSUP'].includes(error.code)) return []
     throw error
   }
+}
+
+/** Sets an extended attribute of a file or link. */
+export function setXattr(path: string, name: string, value: Uint8Array): void {
+  check('setxattr', c().lsetxattr(cString(path), cString(name), value, value.length, 0), `${quoted(path)} ${name}`)
 }

@@ -20,7 +20,7 @@ type Spec = machine.DebugContainerRunRequestSpec
 type Request = machine.DebugContainerRunRequest
 type Reply = { stdoutData: Uint8Array } | { exitCode: number }
 type InputFifo = ReturnType<Kernel['fifo']['makeInputFifo']>
-type KernelCalls = Pick<Kernel, 'files' | 'fifo' | 'capabilities' | 'cgroup'>
+type KernelCalls = Pick<Kernel, 'files' | 'fifo' | 'capabilities' | 'cgroup' | 'selinux'>
 
 /** Parent of the containers' control groups. */
 const group = '/system/debug'
@@ -154,7 +154,7 @@ async function removeLeftovers({ files }: KernelCalls, held: ReadonlySet<string>
 }
 
 function containerSpec(
-  { files, capabilities, cgroup }: KernelCalls,
+  { files, capabilities, cgroup, selinux }: KernelCalls,
   id: string,
   spec: Spec,
   args: readonly string[],
@@ -177,6 +177,7 @@ function containerSpec(
       ...known.map((path) => bindMount(path)),
     ],
     cgroup: `${group}/${id}`,
+    selinuxLabel: selinux.processLabel('debug_t'),
     cgroupVersion: cgroup.hierarchy().version,
   })
 }

@@ -18,6 +18,9 @@ const deleteTimeout = 60_000
 /** Where runc keeps its state of containers in namespace `system`, of either daemon. */
 const runcState = '/run/containerd/runc/system'
 
+/** The domain of containers that have none of their own. */
+const unconfinedContainer = 'unconfined_container_t'
+
 /** A service's settings of its container; identity, limits and plumbing are added. */
 export type ServiceSpec = Omit<SpecOptions, 'cgroup' | 'limits' | 'oom' | 'cgroupVersion'>
 
@@ -42,11 +45,12 @@ export function serviceContainer(
       await runProgram({ spawn }, ['/usr/bin/runc', '--root', runcState, 'delete', '--force', id], { timeout: deleteTimeout, purpose })
     },
     async spec(context, image) {
-      const { cgroup } = context.definition
+      const { cgroup, domain = unconfinedContainer } = context.definition
       return ociSpec({
         ...(await spec(context, image)),
         oom: context.oom,
         cgroup,
+        selinuxLabel: kernel.selinux.processLabel(domain),
         limits: cgroup ? limitsOfGroup(cgroup) : {},
         cgroupVersion: kernel.cgroup.hierarchy().version,
       })

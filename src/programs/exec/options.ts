@@ -37,6 +37,8 @@ export interface ExecOptions {
   netns?: string
   newSession: boolean
   parentDeathSignal?: NodeJS.Signals
+  /** Its domain under the SELinux policy of this system. */
+  domain?: string
   statusFd?: number
 }
 
@@ -65,6 +67,7 @@ export const usage = `exec [options] -- program [argument…]: becomes the progr
   --netns PATH                       its network namespace
   --setsid                           a session of its own
   --parent-death-signal NAME         what it gets when its parent ends
+  --selinux-domain NAME              its domain, where the SELinux policy of this system is loaded
   --status-fd N                      reports here instead of standard error`
 
 function integer(name: string, value: string, min: number, max: number): number {
@@ -169,6 +172,11 @@ const readers = new Map<string, ReadOption>(
       const signal = value()
       if (!/^SIG[A-Z0-9]{2,10}$/.test(signal)) throw new ExecUsageError(`--parent-death-signal "${signal}": give it as SIGTERM`)
       options.parentDeathSignal = signal as NodeJS.Signals
+    },
+    '--selinux-domain': (options, value, name) => {
+      const domain = value()
+      if (!/^[a-z_]{1,40}_t$/.test(domain)) throw new ExecUsageError(`${name} "${domain}": give it as apid_t`)
+      options.domain = domain
     },
     '--status-fd': (options, value, name) => {
       options.statusFd = integer(name, value(), 0, 1 << 20)

@@ -17,6 +17,7 @@ import { enter, unshare } from '../../linux/process/namespaces.ts'
 import { oomScoreAdjustment, setNice, setNoNewPrivileges, setParentDeathSignal, setsid, umask } from '../../linux/process/process.ts'
 import { getrlimit, setrlimit } from '../../linux/process/rlimit.ts'
 import { filterSystemCalls } from '../../linux/process/seccomp.ts'
+import { becomeAtExec } from '../../linux/process/selinux.ts'
 import { failedWith } from '../../wire/errno.ts'
 import type { ExecReport } from '../../wire/exec-report.ts'
 import { seccompFilter } from '../../wire/seccomp/filter.ts'
@@ -28,6 +29,8 @@ type Say = (line: ExecReport) => void
 
 /** Prepares this process; returns which values had to be clamped. */
 export function prepare(options: ExecOptions, say: Say): void {
+  // First: what follows hides the file that it is written to, and it lasts until the program is executed.
+  if (options.domain !== undefined) becomeAtExec(options.domain)
   joinCgroups(options.cgroups)
   if (options.oomScore !== undefined) setOomScore(options.oomScore, say)
   for (const limit of options.limits) setLimit(limit, say)

@@ -1,6 +1,7 @@
 import * as files from '../../linux/fs/files.ts'
 import type { MountRequest } from '../../linux/fs/mount.ts'
 import * as mount from '../../linux/fs/mount.ts'
+import * as selinux from '../../linux/process/selinux.ts'
 import * as modules from '../../linux/system/modules.ts'
 import * as uts from '../../linux/system/uts.ts'
 import { moduleLoader } from '../../os/runtime/module-loader.ts'
@@ -99,6 +100,8 @@ export function prepareFilesystems(container: boolean): void {
   if (container) mount.propagate('/', 'rshared')
   else mountWherePossible()
   if (container) closeVolumes()
+  // Before what lies in it: the policy has types for folders by their names below this one.
+  else selinux.labelFile('/system', 'system_u:object_r:system_t:s0')
   for (const [path, mode, uid] of container ? [...folders, ...foldersOfVar] : folders) {
     files.mkdirAll(path, { mode })
     files.chmod(path, mode)

@@ -21,6 +21,7 @@ import * as wireguard from '../../linux/net/wireguard.ts'
 import * as capabilities from '../../linux/process/capabilities.ts'
 import * as cgroup from '../../linux/process/cgroup.ts'
 import * as processes from '../../linux/process/process.ts'
+import * as selinux from '../../linux/process/selinux.ts'
 import * as kmsg from '../../linux/system/kmsg.ts'
 import * as modules from '../../linux/system/modules.ts'
 import * as rebooting from '../../linux/system/reboot.ts'
@@ -48,6 +49,7 @@ export const kernelOf = (mode: Kernel['mode']): Kernel => ({
   wireguard,
   nftables,
   process: processes,
+  selinux,
   cgroup,
   sysctl,
   kmsg,

@@ -57,6 +57,8 @@ export interface SpecOptions {
   readonly cgroup?: string | undefined
   readonly limits?: GroupLimits
   readonly oom?: number | undefined
+  /** The label of its processes, where the kernel uses SELinux. */
+  readonly selinuxLabel?: string | undefined
   readonly cgroupVersion: 1 | 2
 }
 
@@ -112,6 +114,7 @@ export function ociSpec(options: SpecOptions): object {
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },
       noNewPrivileges: !privileged,
       oomScoreAdj: options.oom,
+      selinuxLabel: options.selinuxLabel,
     },
     root: { path: 'rootfs', readonly: options.readonlyRoot ?? false },
     mounts: [...basicMounts.filter(({ destination }) => !covered(destination, replaced)), ...mounts],

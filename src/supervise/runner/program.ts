@@ -55,10 +55,17 @@ export function program(
 
 /** The arguments that precede the program: `exec` and its flags. */
 function launcher(
-  { oom, definition: { cgroup } }: RunContext,
+  { oom, definition: { cgroup, domain } }: RunContext,
   { uid, gid, nice, confined, view }: Omit<ProcessOptions, 'argv' | 'env' | 'cwd'>,
 ): string[] {
-  const settings: Record<string, string | number | undefined> = { uid, gid: gid ?? uid, nice, cgroup, 'oom-score': oom }
+  const settings: Record<string, string | number | undefined> = {
+    uid,
+    gid: gid ?? uid,
+    nice,
+    cgroup,
+    'oom-score': oom,
+    'selinux-domain': domain,
+  }
   const flags = Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
   if (confined) flags.push('--caps-keep', 'none', '--no-new-privs', '--seccomp')
   if (view) flags.push('--unshare', 'mnt,ipc,cgroup', '--hide-processes', '--read-only', ...viewFlags(view))

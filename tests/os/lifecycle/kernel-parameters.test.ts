@@ -75,7 +75,7 @@ describe('of the table', () => {
     .join('\n')
 
   test('each is read by its name, enforced by the kernel or by udevd, or refused', () => {
-    const elsewhere = ['module.sig_enforce', 'net.ifnames']
+    const elsewhere = ['module.sig_enforce', 'enforcing', 'net.ifnames']
     const unread = [...known.values()].filter(({ name, refused }) => {
       if (refused !== undefined || elsewhere.includes(name)) return false
       const [, prefix = '', last = ''] = /^(talos\.config\.oauth\.)(.*)$/.exec(name) ?? []
@@ -101,7 +101,8 @@ describe('the first lines of the console', () => {
       talos.experimental.wipe=system:STATE talos.device.settle_time=1m talos.auditd.disabled=1 talos.dashboard.disabled=false
       talos.dashboard.console=ttyS0 talos.environment=A=b talos.environment=C= talos.halt_if_installed=0 talos.hostname=a.b
       talos.shutdown=halt talos.network.interface.ignore=eth0 talos.network.interface.ignore=eth1 siderolink.api=https://a?jointoken=b
-      ip=dhcp net.ifnames=0 module.sig_enforce=1 talos.unified_cgroup_hierarchy=1 ichor.slot=a`
+      ip=dhcp net.ifnames=0 module.sig_enforce=1 talos.unified_cgroup_hierarchy=1 ichor.slot=a
+      security=selinux selinux=1 enforcing=1`
     expect(complaints(line)).toEqual([])
   })
 
@@ -109,8 +110,10 @@ describe('the first lines of the console', () => {
     ['talos.fips140=strict', '"talos.fips140=strict": it has no effect, the cryptography of this system has no FIPS mode: leave it out'],
     ['talos.debugshell', '"talos.debugshell": it has no effect, there is no shell in the image: use "talosctl debug"'],
     ['talos.unified_cgroup_hierarchy=0', '"talos.unified_cgroup_hierarchy=0": it has no effect, control groups of version 1'],
-    ['selinux=1', '"selinux=1": it has no effect, there is no SELinux policy in the image: leave it out'],
-    ['enforcing=1', '"enforcing=1": it has no effect, there is no SELinux policy'],
+    ['selinux=1', '"selinux=1": the kernel uses AppArmor: add "security=selinux"'],
+    ['enforcing=1', '"enforcing=1": the kernel uses AppArmor: add "security=selinux"'],
+    ['security=selinux enforcing=yes', '"enforcing=yes": use 1 or 0'],
+    ['security=smack', '"security=smack": use selinux or apparmor'],
     ['em.events_url=http://a/', '"em.events_url": it has an effect with "talos.platform=equinixMetal" only'],
     ['talos.shutdown=off', '"talos.shutdown=off": use poweroff or halt'],
     ['talos.dashboard.disabled', '"talos.dashboard.disabled": use 1 or 0; anything else counts as 0'],

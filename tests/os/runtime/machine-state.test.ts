@@ -115,9 +115,14 @@ describe('the state of security', () => {
   test('of SELinux counts where it was requested', async () => {
     const enforce = { '/sys/fs/selinux/enforce': Buffer.from('1') }
     expect(await stateOf({ ...enforce, '/proc/cmdline': Buffer.from('quiet') })).toEqual(plain)
-    expect(await stateOf({ ...enforce, '/proc/cmdline': Buffer.from('a selinux=1 b') })).toEqual({ ...plain, selinuxState: 'enforcing' })
+    expect(await stateOf({ ...enforce, '/proc/cmdline': Buffer.from('a selinux=1 b') })).toEqual({
+      ...plain,
+      selinuxState: 'enabled, enforcing',
+    })
     const permissive = { '/sys/fs/selinux/enforce': Buffer.from('0'), '/proc/cmdline': Buffer.from('selinux=1\n') }
-    expect(await stateOf(permissive)).toEqual({ ...plain, selinuxState: 'permissive' })
+    expect(await stateOf(permissive)).toEqual({ ...plain, selinuxState: 'enabled, permissive' })
+    const bySecurity = { '/sys/fs/selinux/enforce': Buffer.from('1'), '/proc/cmdline': Buffer.from('security=selinux\n') }
+    expect(await stateOf(bySecurity)).toEqual({ ...plain, selinuxState: 'enabled, enforcing' })
   })
 
   test('of a container has nothing about its host', async () => {

@@ -21,7 +21,9 @@ const retryInterval = 5_000
  * Mounts requested volumes, parents first, while volumes are in use. When a request is removed or all volumes are released, it
  * unmounts in reverse order before the requester's finalizer is removed.
  */
-export const mountVolumes = (machine: Pick<Machine, 'spawn'> & { kernel: Pick<Kernel, 'files' | 'mount' | 'block'> }): Controller => {
+export const mountVolumes = (
+  machine: Pick<Machine, 'spawn'> & { kernel: Pick<Kernel, 'files' | 'mount' | 'block' | 'selinux'> },
+): Controller => {
   const { kernel } = machine
   /** In mount order. */
   const mounted = new Map<string, Mounted>()

@@ -36,10 +36,10 @@ export const overlays: readonly string[] = ['/etc/cni', '/etc/kubernetes', '/usr
 export const systemLabels = { 'talos.dev/system-volume': '' }
 
 /** The mount spec of a directory. */
-export function folderMount({ parent, target, mode, uid }: Folder) {
+export function folderMount({ parent, target, mode, uid }: Folder, selinuxLabel = '') {
   return {
     targetPath: target,
-    selinuxLabel: '',
+    selinuxLabel,
     projectQuotaSupport: false,
     ...(parent && { parentId: parent }),
     ...(mode !== undefined && { fileMode: mode }),

@@ -8,7 +8,7 @@ import type { VolumeStatus } from '../resources/volume-status.ts'
 
 type Request = SpecOf<typeof MountRequest>
 type Volume = SpecOf<typeof VolumeStatus>
-type MountKernel = Pick<Kernel, 'files' | 'mount' | 'block'>
+type MountKernel = Pick<Kernel, 'files' | 'mount' | 'block' | 'selinux'>
 
 /** A mounted volume. */
 export interface Mounted {
@@ -109,7 +109,7 @@ async function device(kernel: MountKernel, volume: Volume, request: Request, tar
 }
 
 function plain(
-  { files, mount }: MountKernel,
+  { files, mount, selinux }: MountKernel,
   { mountSpec }: Volume,
   request: Request,
   { source, target, type, options = [] }: { source: string; target: string; type: string; options?: readonly string[] },
@@ -120,8 +120,9 @@ function plain(
   if (mount.mountAt(target)?.source === source) mount.remount(target, flags)
   else mount.mount({ source, target, type, flags, data: [...(mountSpec?.projectQuotaSupport ? ['prjquota'] : []), ...options].join() })
   const undo = () => mount.umountTree(target, { detach: false })
-  const { fileMode, uid, gid } = mountSpec ?? {}
+  const { fileMode, uid, gid, selinuxLabel } = mountSpec ?? {}
   try {
+    if (!request.readOnly && selinuxLabel) selinux.labelTree(target, selinuxLabel)
     if (!request.readOnly && fileMode !== undefined) files.chmod(target, fileMode)
     if (!request.readOnly && uid !== undefined) files.chown(target, uid, gid ?? uid)
   } catch (error) {

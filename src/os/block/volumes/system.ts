@@ -31,7 +31,7 @@ export function stateVolume(declared: SystemVolumes | undefined, encryption: Pic
       : { wave: systemWave },
     ...encryption,
     locator: { match: declared ? onSystemDisk('STATE') : `${onSystemDisk('STATE')} && volume.name != ""` },
-    mount: folderMount({ target: '/system/state', mode: 0o700 }),
+    mount: folderMount({ target: '/system/state', mode: 0o700 }, 'system_u:object_r:system_state_t:s0'),
   }
 }
 

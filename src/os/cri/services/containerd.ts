@@ -56,4 +56,5 @@ export const containerdService = ({ kernel: { files }, spawn }: Machine): Servic
   restart: 'always',
   oom: -999,
   cgroup: '/system/runtime',
+  domain: 'sys_containerd_t',
 })

@@ -58,6 +58,7 @@ export const criService = ({ kernel, spawn, images }: Machine, read: ConfigRead)
     restart: 'always',
     oom: -500,
     cgroup: '/podruntime/runtime',
+    domain: 'pod_containerd_t',
     operator: ['restart'],
   }
 }

@@ -71,6 +71,7 @@ export const etcdService = (machine: Machine, bootstrap: Bootstrap, repair: Repa
     restart: 'always',
     oom: -998,
     cgroup: '/podruntime/etcd',
+    domain: 'etcd_t',
     stopTimeout: 30_000,
     operator: ['restart'],
   }

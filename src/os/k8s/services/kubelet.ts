@@ -66,6 +66,7 @@ export const kubeletService = (machine: Machine): ServiceDefinition => {
     restart: 'always',
     oom: -450,
     cgroup: '/podruntime/kubelet',
+    domain: 'kubelet_t',
     operator: ['start', 'stop', 'restart'],
   }
 }

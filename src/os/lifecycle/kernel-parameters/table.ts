@@ -1,5 +1,5 @@
 /** The parameters of the kernel command line: what each does, and for one that has no effect, what to do instead. */
-import { parameterValues } from '../../../wire/command-line.ts'
+import { type Parameter, parameterValues } from '../../../wire/command-line.ts'
 import { hostnameProblem } from '../../network/documents/hostname.ts'
 import { dashboardTerminal, settleTime } from '../../runtime/public.ts'
 import { parseApiUrl } from '../../siderolink/public.ts'
@@ -152,18 +152,32 @@ const network: readonly KernelParameter[] = [
   },
 ]
 
+/** SELinux and AppArmor exclude each other, and the kernel takes AppArmor by itself. */
+function withSelinux(value: string, all: readonly Parameter[]): string | undefined {
+  if (value === '0') return undefined
+  if (value !== '1') return 'use 1 or 0'
+  const isUsed = parameterValues(all, 'security').at(-1) === 'selinux'
+  return isUsed ? undefined : 'the kernel uses AppArmor: add "security=selinux"'
+}
+
 /** What the kernel enforces, and what this system has not. */
 const hardening: readonly KernelParameter[] = [
   { name: 'slab_nomerge', value: 'none', effect: 'required: the machine does not start without' },
   { name: 'pti', value: '`on`', effect: 'required: the machine does not start without' },
   { name: 'module.sig_enforce', value: '1', effect: 'only signed modules are loaded; `lockdown` of the image does the same', kept: true },
   {
-    name: 'selinux',
-    value: '1',
-    effect: 'there is no SELinux policy in the image: leave it out',
-    refused: '1',
+    name: 'security',
+    value: '`selinux`, `apparmor`',
+    effect: 'which of the two the kernel uses, AppArmor unless specified ([kernel.md](kernel.md))',
+    check: oneOf('selinux', 'apparmor'),
   },
-  { name: 'enforcing', value: '1', effect: 'there is no SELinux policy in the image: leave it out', refused: '1' },
+  { name: 'selinux', value: '1', effect: 'SELinux is wanted; it is used with `security=selinux`', check: withSelinux },
+  {
+    name: 'enforcing',
+    value: '1',
+    effect: 'the SELinux policy is enforced; without `security=selinux` the machine does not start',
+    check: withSelinux,
+  },
   { name: 'talos.fips140', value: '`strict`', effect: 'the cryptography of this system has no FIPS mode: leave it out', refused: 'always' },
   {
     name: 'talos.unified_cgroup_hierarchy',

@@ -44,9 +44,10 @@ export const observeSecurityState = ({ mode, files }: { mode: Kernel['mode']; fi
     },
   })
 
-/** SELinux counts where the operator requested it on the command line, whatever the kernel does by default. */
-function seLinuxState(files: Files): 'disabled' | 'permissive' | 'enforcing' {
-  const requested = parameterValues(parseCommandLine(files.readTextIfThere('/proc/cmdline') ?? ''), 'selinux').at(-1) === '1'
+/** SELinux counts where the operator requested it on the command line, by either parameter, and the kernel uses it. */
+function seLinuxState(files: Files): 'disabled' | 'enabled, permissive' | 'enabled, enforcing' {
+  const line = parseCommandLine(files.readTextIfThere('/proc/cmdline') ?? '')
+  const requested = parameterValues(line, 'selinux').at(-1) === '1' || parameterValues(line, 'security').at(-1) === 'selinux'
   if (!requested || !files.exists(enforcing)) return 'disabled'
-  return files.readTextIfThere(enforcing)?.trim() === '1' ? 'enforcing' : 'permissive'
+  return files.readTextIfThere(enforcing)?.trim() === '1' ? 'enabled, enforcing' : 'enabled, permissive'
 }

@@ -44,6 +44,7 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
   restart: 'always',
   oom: -998,
   cgroup: '/system/apid',
+  domain: 'apid_t',
   stopTimeout: 15_000,
   operator: ['restart'],
 })

@@ -29,5 +29,6 @@ export const dashboardService = ({ kernel: { files, console }, spawn }: Machine)
     restart: 'always',
     oom: -400,
     cgroup: '/system/dashboard',
+    domain: 'dashboard_t',
   }
 }

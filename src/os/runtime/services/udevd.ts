@@ -44,5 +44,6 @@ export const udevdService = ({ kernel: { files }, spawn }: Machine): ServiceDefi
     },
     restart: 'always',
     cgroup: '/system/udevd',
+    domain: 'udev_t',
   }
 }

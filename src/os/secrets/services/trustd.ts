@@ -35,6 +35,7 @@ export const trustdService = (machine: Machine): ServiceDefinition => ({
   restart: 'always',
   oom: -998,
   cgroup: '/system/trustd',
+  domain: 'trustd_t',
   stopTimeout: 15_000,
   operator: ['restart'],
 })

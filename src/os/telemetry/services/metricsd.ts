@@ -39,6 +39,7 @@ export const metricsdService = (machine: Machine): ServiceDefinition => ({
   restart: 'always',
   oom: -400,
   cgroup: '/system/metricsd',
+  domain: 'metricsd_t',
   stopTimeout: 5_000,
   operator: ['restart'],
 })
