@@ -32,6 +32,7 @@ const elsewhere: Readonly<Record<string, string>> = {
   'it goes back': 'a sentence with how it goes back',
   'known are uuid': 'names of variables',
   'limit of containers': 'the kubelet',
+  'not defined in': 'the kernel',
   'older than client': "the field's client",
   'protocol version not': "the field's client",
   'the machine is': 'a sentence with what it is',
