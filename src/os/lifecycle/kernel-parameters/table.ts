@@ -175,7 +175,7 @@ const hardening: readonly KernelParameter[] = [
   {
     name: 'enforcing',
     value: '1',
-    effect: 'the SELinux policy is enforced; without `security=selinux` the machine does not start',
+    effect: 'the SELinux policy is enforced, which was not tried with Kubernetes; without `security=selinux` the machine does not start',
     check: withSelinux,
   },
   { name: 'talos.fips140', value: '`strict`', effect: 'the cryptography of this system has no FIPS mode: leave it out', refused: 'always' },
