@@ -87,6 +87,7 @@ if (values.arm64 !== undefined) {
 /** Both ISOs with UEFI and as much memory. */
 async function compareArchitectures(arm64: string): Promise<void> {
   const memory = 2048
+  const steps = ours
   const empty = () => mkdtempSync(join(folder, 'machine-'))
   const emulated =
     (cdrom: string): Start =>
@@ -103,13 +104,13 @@ async function compareArchitectures(arm64: string): Promise<void> {
   const seen: { amd64: number[][]; arm64: number[][] } = { amd64: [], arm64: [] }
   for (let run = 1; run <= Number(values.runs); run++)
     for (const arch of ['amd64', 'arm64'] as const) {
-      seen[arch].push(await timed(`${arch}-${run}`, starts[arch], ours))
+      seen[arch].push(await timed(`${arch}-${run}`, starts[arch], steps))
       console.error(`run ${run}: ${arch} ${seen[arch].at(-1)?.at(-1)} s, load ${loadavg()[0]?.toFixed(1)}`)
     }
   console.log(`guest time under emulation, median of ${values.runs}, load ${loadavg()[0]?.toFixed(1)}; consoles in ${folder}`)
   for (const arch of ['amd64', 'arm64'] as const) {
     console.log(arch)
-    for (const [at, [step]] of ours.entries()) show(step, median(seen[arch].map((each) => each[at] ?? Number.NaN)))
+    for (const [at, [step]] of steps.entries()) show(step, median(seen[arch].map((each) => each[at] ?? Number.NaN)))
   }
   console.log(`${'arm64 to amd64'.padEnd(32)} ${(last(seen.arm64) / last(seen.amd64)).toFixed(2).padStart(6)}`)
 }
