@@ -14,6 +14,7 @@ const read = async (patterns: readonly string[]): Promise<[string, string][]> =>
 
 /** Texts of other programs, and those that are put together of several, by their first three words. */
 const elsewhere: Readonly<Record<string, string>> = {
+  'Booting Linux Kernel': 'the kernel',
   'El Torito boot': 'xorriso',
   'GiB are needed': 'a size and its unit',
   'No errors were': 'unsquashfs',

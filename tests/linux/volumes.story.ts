@@ -26,6 +26,7 @@ import { type AttachedLoop, attachLoop } from '../../src/linux/block/loop.ts'
 import * as uevent from '../../src/linux/device/uevent.ts'
 import * as files from '../../src/linux/fs/files.ts'
 import * as mount from '../../src/linux/fs/mount.ts'
+import * as selinux from '../../src/linux/process/selinux.ts'
 import type { Machine } from '../../src/os/area.ts'
 import { wipeDevices } from '../../src/os/block/api/wipe.ts'
 import { block as area } from '../../src/os/block/block.ts'
@@ -87,6 +88,7 @@ function kernelInterface(): Kernel {
       umountTree: (path, options) => mount.umountTree(at(path), options),
       remount: (path, flags) => mount.remount(at(path), flags),
     },
+    selinux: { ...selinux, labelTree: (path, label) => selinux.labelTree(at(path), label) },
   } as Partial<Kernel> as Kernel
 }
 
