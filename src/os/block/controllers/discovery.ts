@@ -25,6 +25,12 @@ const lag = 100
 const retries = 3
 const retryInterval = 500
 
+/**
+ * A device that did not answer is probed again after so many milliseconds, so many times. Until then it counts as what it was: a disk
+ * that is busy for a minute does not take the volumes of a running machine away.
+ */
+const unanswered = { interval: 10_000, most: 6 } as const
+
 /** Errors of a removed device or a drive without a medium: retrying is useless. */
 const absent = ['ENOENT', 'ENXIO', 'ENODEV', 'ENOMEDIUM']
 
@@ -34,7 +40,10 @@ type Volume = SpecOf<typeof DiscoveredVolume>
 interface Looked {
   /** The device's state when it was probed. */
   as: string
+  /** What was on it when it last answered. */
   content?: Content | undefined
+  /** How often in a row it has not answered, and when it is probed again: milliseconds of the monotonic clock. */
+  silent?: { times: number; until: number }
 }
 
 type Opens = Pick<Kernel['block'], 'openDevice'>
@@ -49,7 +58,7 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
     outputs: { volume: exclusive(DiscoveredVolume), status: exclusive(DiscoveryRefreshStatus) },
     async reconcile({ device, request, volume, status, log, clock, wakeIn }) {
       const requested = request.get('system')?.spec.request ?? 0
-      if (requested !== served) looked.clear()
+      if (requested !== served) for (const [id, { content }] of looked) looked.set(id, { as: '', content })
       const known = device.list()
       const read = known.filter((each) => isRead(each) && !isInternalVolume(files, each.metadata.id))
       const devices = new Map(read.map((each) => [each.metadata.id, each]))
@@ -58,9 +67,13 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
         [...devices.values()].map(async (each) => {
           const { id } = each.metadata
           const as = knownOf(each, devices)
-          if (looked.get(id)?.as !== as) looked.set(id, { as, content: await look(block, each, log, clock) })
+          const last = looked.get(id)
+          if (last?.as === as && (!last.silent || clock.elapsed() < last.silent.until)) return
+          const seen = await look(block, each, log, clock)
+          looked.set(id, seen ? { as, ...seen } : withoutAnswer(as, last, clock))
         }),
       )
+      if ([...looked.values()].some(({ silent }) => silent)) wakeIn(unanswered.interval)
       served = requested
       for (const each of devices.values()) {
         const content = looked.get(each.metadata.id)?.content
@@ -78,6 +91,13 @@ export const observeVolumes = ({ block, files }: { block: Opens; files: SysFiles
   })
 }
 
+/** A device that has not answered: it keeps what was on it for a while, and then has nothing until it changes. */
+function withoutAnswer(as: string, last: Looked | undefined, clock: Clock): Looked {
+  const times = (last?.silent?.times ?? 0) + 1
+  if (!last?.content || times > unanswered.most) return { as }
+  return { as, content: last.content, silent: { times, until: clock.elapsed() + unanswered.interval } }
+}
+
 /** Everything that triggers a new probe of a device. For a disk this includes its partitions, since a changed table does not always cause a uevent. */
 function knownOf({ metadata: { id }, spec }: Device, devices: ReadonlyMap<string, Device>): string {
   const parts = [...devices.values()].filter((each) => each.spec.parent === id).map((each) => each.metadata.id)
@@ -87,14 +107,20 @@ function knownOf({ metadata: { id }, spec }: Device, devices: ReadonlyMap<string
 /** RAM and floppy drives hold no persistent data, and reading an empty drive takes long. */
 const isRead = ({ metadata: { id } }: Device): boolean => !/^(z?ram|fd)\d/.test(id)
 
-async function look(block: Opens, { metadata: { id } }: Device, log: Logger, clock: Clock): Promise<Content | undefined> {
+/** What is on a device, if anything; undefined where it did not answer. */
+async function look(
+  block: Opens,
+  { metadata: { id } }: Device,
+  log: Logger,
+  clock: Clock,
+): Promise<{ content: Content | undefined } | undefined> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   late.catch(() => {}) // it may reject while nothing awaits it
   const timer = setTimeout(() => reject(new SilentDevice(`"${id}" did not answer`)), timeout)
   try {
     for (let left = retries; ; left--)
       try {
-        return await Promise.race([probeDevice(block, devicePath(id), late), late])
+        return { content: await Promise.race([probeDevice(block, devicePath(id), late), late]) }
       } catch (error) {
         if (left === 0 || error instanceof SilentDevice || failedWith(error, ...absent)) throw error
         log.debug('read device failed, will retry', { device: id, error })
@@ -102,7 +128,7 @@ async function look(block: Opens, { metadata: { id } }: Device, log: Logger, clo
       }
   } catch (error) {
     log.debug('probe device failed', { device: id, error })
-    return undefined
+    return failedWith(error, ...absent) ? { content: undefined } : undefined
   } finally {
     clearTimeout(timer)
   }
