@@ -1,5 +1,5 @@
 /** Values that the hypervisor VMware has for a machine (`guestinfo`), by the program of the image that speaks to it. */
-import { runProgram } from '../../supervise/run-program.ts'
+import { ProgramFailed, runProgram } from '../../supervise/run-program.ts'
 import type { Spawn } from '../../supervise/spawn.ts'
 
 const program = '/usr/libexec/ichor/guestinfo'
@@ -29,6 +29,11 @@ export const guestinfoReader =
       accept: [noValue],
       mostOutput: longest,
       purpose: `read ${key}`,
+    }).catch((error) => {
+      // One that was killed may have printed a part of the value, which its error repeats.
+      if (error instanceof ProgramFailed && error.status.code === null)
+        throw new Error(`read ${key}: the program was killed before it had the whole value; it is tried again`)
+      throw error
     })
     return output.trimEnd()
   }
