@@ -109,6 +109,8 @@ export async function makeVariant(installer: string, variant: Variant, arch: Arc
       replacing('ichor/root', 0o644, Buffer.from(verityLine(verity)))
       // Firmware ignores what is behind the sections of a program.
       write('systemd-boot.efi', Buffer.concat([read('systemd-boot.efi'), Buffer.alloc(blocks * 512)]))
+      // GRUB unpacks as many bytes of its core as the core states.
+      if (names.includes('grub/core.img')) write('grub/core.img', Buffer.concat([read('grub/core.img'), Buffer.alloc(blocks * 512)]))
     }
     // Without anything to start from the kernel gives up.
     if (variant === 'panics') initramfs = Buffer.from(cpioTrailer())

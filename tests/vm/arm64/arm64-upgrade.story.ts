@@ -14,5 +14,5 @@ const steps = new UpgradeSteps({
   },
 })
 steps.installs()
-steps.takes('good', true)
+steps.takes('good')
 steps.comesBack('panics', /Kernel panic/, 'did not come up')

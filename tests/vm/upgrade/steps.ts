@@ -103,8 +103,8 @@ export class UpgradeSteps {
     )
   }
 
-  /** A good release is tried, proves itself and is marked good; the boot loader is renewed where a release brings one. */
-  takes(variant: Variant, loader: boolean): void {
+  /** A good release is tried, proves itself and is marked good; its boot loader is renewed then. */
+  takes(variant: Variant): void {
     test.skipIf(this.done('good'))(
       'a good release is tried, proves itself and is marked good',
       async () => {
@@ -115,7 +115,7 @@ export class UpgradeSteps {
         expect(upgraded.stderr).toContain('marked good')
         expect(upgraded.code).toBe(0)
         expect(this.machine.console).toMatch(new RegExp(`release marked good.*version=v\\S+-${variant}`))
-        if (loader) await this.machine.shows(/boot loader renewed/, minutes)
+        await this.machine.shows(/boot loader renewed/, minutes)
         this.remember('good')
       },
       60 * minutes,

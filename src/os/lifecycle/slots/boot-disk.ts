@@ -3,13 +3,14 @@
 import type { StoreView } from '../../../supervise/definition.ts'
 import { parameterValues, parseCommandLine } from '../../../wire/command-line.ts'
 import { FatVolume } from '../../../wire/fat/volume.ts'
-import { known, type LaidOut, laidOut, readDiskTable } from '../../block/public.ts'
+import { known, type LaidOut, laidOut, readDiskTable, withDevice } from '../../block/public.ts'
 import { SystemDisk } from '../../block/resources/system-disk.ts'
 import type { Kernel } from '../../kernel.ts'
 import type { SystemChanges } from '../system-changes.ts'
 import { slotOfEntryId } from './boot-entry.ts'
 import { type FirmwareVariables, firmwareOf, loaderVendor, SingleStart } from './firmware.ts'
 import { Grub } from './grub.ts'
+import type { GrubDisk } from './grub-renewal.ts'
 import { type BootLoader, type BootState, type Slot, SlotError } from './slot.ts'
 import { SystemdBoot } from './systemd-boot.ts'
 
@@ -51,10 +52,12 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   const { block } = deps.kernel
   const whole = await block.openDevice(disk)
   let partition: LaidOut | undefined
+  let home: LaidOut | undefined
   try {
     const table = await readDiskTable(whole)
     const found = table ? table.partitions.map((each) => laidOut(disk, table, each)) : []
     partition = found.find(({ label }) => label === 'BOOT') ?? found.find(({ label }) => label === 'EFI')
+    home = found.find(({ label }) => label === 'BIOS')
   } finally {
     await whole.close()
   }
@@ -63,12 +66,19 @@ async function alone<T>(deps: BootDiskDependencies, work: (loader: BootLoader, r
   try {
     const volume = await FatVolume.open(device)
     const firmware = firmwareOf(deps) === 'uefi' ? new SingleStart(deps.kernel.efi, partition, device.sectorSize) : undefined
-    const loader = partition.label === 'BOOT' ? new Grub(volume) : new SystemdBoot(volume, firmware)
+    const loader = partition.label === 'BOOT' ? new Grub(volume, home && grubDisk(block, disk, home)) : new SystemdBoot(volume, firmware)
     return await work(loader, runningSlot(deps, await loader.state()))
   } finally {
     await device.close()
   }
 }
+
+/** Each use opens its device: the kernel then reads what is on the medium, because it keeps nothing of a closed partition. */
+const grubDisk = (block: Pick<Kernel['block'], 'openDevice'>, disk: string, home: LaidOut): GrubDisk => ({
+  home,
+  onDisk: (run, write) => withDevice(block, disk, { write }, run),
+  onHome: (run, write) => withDevice(block, home.device, { ...known, write }, run),
+})
 
 /** The slot this machine was booted from: by kernel parameter, by systemd-boot's variable, or by the hash of its root. */
 export function runningSlot(

@@ -1,6 +1,7 @@
 import type { FatVolume } from '../../../wire/fat/volume.ts'
 import { grubConfig, grubFolder, parseSlotConfig, slotConfig } from './grub-config.ts'
 import { formatEnvironment, parseEnvironment } from './grub-environment.ts'
+import { dropGrub, type GrubDisk, grubFiles, grubRenewal, newGrub, stagedGrubs, stageGrub } from './grub-renewal.ts'
 import {
   type BootLoader,
   type BootState,
@@ -8,6 +9,7 @@ import {
   emptySlot,
   filesIn,
   goodSlot,
+  type LoaderRenewal,
   otherSlot,
   putByContent,
   replaceFile,
@@ -28,10 +30,15 @@ const slotFiles = ['vmlinuz', 'initramfs.xz'] as const
 /** Two slots as directories of the BOOT partition, booted by GRUB. */
 export class Grub implements BootLoader {
   readonly kind = 'grub'
+  readonly renewal?: LoaderRenewal | undefined
   readonly #volume: FatVolume
+  readonly #disk: GrubDisk | undefined
 
-  constructor(volume: FatVolume) {
+  /** Without the disk around the volume the boot loader itself is not renewed. */
+  constructor(volume: FatVolume, disk?: GrubDisk) {
     this.#volume = volume
+    this.#disk = disk
+    if (disk) this.renewal = grubRenewal(volume, disk, () => this.state())
   }
 
   async state(): Promise<BootState> {
@@ -60,13 +67,17 @@ export class Grub implements BootLoader {
     if (before.good === slot) throw goodSlot(slot)
     const kept = before.slots[otherSlot(slot)]
     const roots = await superfluousRoots(this.#volume, kept ? [kept.rootHash] : [])
-    const needed = kept?.rootHash === release.rootHash ? slotFiles : [...slotFiles, 'root.sqsh']
-    requireRoom(this.#volume, release, needed, [...(await filesIn(this.#volume, `/${slot}`)), ...roots])
+    const root = kept?.rootHash === release.rootHash ? [] : ['root.sqsh']
+    const core = this.#disk && (await newGrub(this.#disk, release))
+    const superfluous = [...(await filesIn(this.#volume, `/${slot}`)), ...roots, ...(await stagedGrubs(this.#volume))]
+    requireRoom(this.#volume, release, [...slotFiles, ...root, ...(core ? grubFiles : [])], superfluous)
     if (before.trial) await this.#change({ next: '', tries: '' })
+    await dropGrub(this.#volume)
     await this.#volume.remove(`/${slot}/slot.cfg`)
     for (const path of [...slotFiles.map((name) => `/${slot}/${name}`), ...roots.map((root) => root.path)]) await this.#volume.remove(path)
     for (const name of slotFiles) await this.#volume.create(`/${slot}/${name}`, checked(release, name), release.size(name))
     await putByContent(this.#volume, rootFile(release.rootHash), release, 'root.sqsh')
+    if (core) await stageGrub(this.#volume, release, core)
     await this.#volume.create(`/${slot}/slot.cfg`, Buffer.from(slotConfig(slot, release, withSlot(release.commandLine, slot))))
   }
 
@@ -82,6 +93,7 @@ export class Grub implements BootLoader {
 
   async giveUp(): Promise<void> {
     await this.#change({ next: '', tries: '' })
+    await dropGrub(this.#volume)
   }
 
   async start(slot: Slot) {

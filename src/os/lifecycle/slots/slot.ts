@@ -64,20 +64,23 @@ export interface BootLoader {
   start?(slot: Slot): Promise<{ kernel: Uint8Array; initramfs: Uint8Array }>
   /** Ends a failed trial: the slot last marked good boots next. */
   giveUp(): Promise<void>
-  /** Renews the boot loader itself, where the firmware can start another one once. */
+  /** Renews the boot loader itself, where it is known how the firmware starts it. */
   readonly renewal?: LoaderRenewal | undefined
 }
 
 /** The renewal of a boot loader, which `write` put beside the one in use when the release has another. */
 export interface LoaderRenewal {
-  /** Has the next start take the new one, if there is one. */
+  /** Has the next start take the new one, if there is one and the firmware can start it once. */
   try(): Promise<void>
-  /** Makes the new one permanent if it started this machine, which is healthy. Undefined when there is none. */
+  /** Makes the new one permanent on this machine, which is healthy. Undefined when there is none. */
   settle(): Promise<Renewal | undefined>
 }
 
-/** What became of a boot loader on trial: it is in use from now on, the firmware did not start it, or its start is still to come. */
-export type Renewal = 'renewed' | 'failed' | 'waiting'
+/**
+ * What became of a new boot loader: it is in use from now on, the firmware did not start it, or its time is still to come; it was
+ * damaged while it waited, the one of the disk is another system's, or there is no room beside that.
+ */
+export type Renewal = 'renewed' | 'failed' | 'waiting' | 'damaged' | 'foreign' | 'no-room'
 
 /** The step would endanger the bootable release. */
 export class SlotError extends Error {

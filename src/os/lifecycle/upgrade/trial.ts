@@ -72,12 +72,15 @@ export async function watchTrial(machine: TrialDependencies, signal: AbortSignal
   return 'back'
 }
 
-/** Decides a trial of the boot loader. The machine starts without it, so a failure is not one of the release. */
+/** Decides about a new boot loader. The machine starts without it, so a failure is not one of the release. */
 async function settleLoader(machine: TrialDependencies): Promise<void> {
   try {
     const renewal = await withBootLoader(machine, async (loader) => loader.renewal?.settle())
     if (renewal === 'renewed') machine.log.info('boot loader renewed')
     else if (renewal === 'failed') machine.log.warn('the firmware did not start the new boot loader, the old one stays')
+    else if (renewal === 'damaged') machine.log.warn('new boot loader is damaged on the disk, the old one stays')
+    else if (renewal === 'foreign') machine.log.warn('boot loader was not installed by this system, it is not renewed')
+    else if (renewal === 'no-room') machine.log.warn('no room for the new boot loader beside the old one, which stays')
   } catch (error) {
     machine.log.warn('renew boot loader failed, the old one stays', { error })
   }

@@ -126,6 +126,21 @@ describe.each([
   })
 })
 
+test('a good release renews GRUB on the disk of the installation, and stays the active one of an old BIOS', async () => {
+  const { parts, store, disk } = machine({ uefi: false })
+  await installOn(parts, { disk: '/dev/vda', legacyBIOSSupport: true }, await open('one'), silence)
+  const start = () => Number(Buffer.from(disk.read(0x5c, 8)).readBigUInt64LE())
+  const [first, rest] = [start(), Buffer.from(disk.read(440, 72)).toString('hex')]
+  await takesAnUpgrade(parts, store)
+  await withBootLoader(parts, async (loader) => {
+    await loader.keep('b')
+    expect(await loader.renewal?.settle()).toBe('renewed')
+  })
+  expect((start() - first) * 512).toBe(1 << 19)
+  expect(Buffer.from(disk.read(start() * 512, 32)).toString()).toStartWith('grub/core.img v1.13.1;')
+  expect(Buffer.from(disk.read(440, 72)).toString('hex')).toBe(rest)
+})
+
 test('a disk with 4 KiB sectors is partitioned in its own sectors, for UEFI', async () => {
   const { parts, store, disk } = machine({ uefi: true, sectorSize: 4096 })
   await installOn(parts, { disk: '/dev/vda' }, await open('one'), silence)

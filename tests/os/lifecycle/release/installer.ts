@@ -24,6 +24,8 @@ export function releaseFiles(
 ): Map<string, Buffer> {
   const names = ['vmlinuz', 'initramfs.xz', 'vmlinuz.efi', 'systemd-boot.efi', 'root.sqsh', 'grub/core.img']
   const files = new Map(names.map((name) => [name, Buffer.alloc(size, `${name} ${version};`)]))
+  // Here the first sector has its list of blocks, which ends with zeros.
+  files.get('grub/core.img')?.fill(0, 400, 512)
   files.set('grub/boot.img', Buffer.alloc(512, 'b'))
   files.set('cmdline', Buffer.from('console=ttyS0 slab_nomerge pti=on\n'))
   const manifest = formatManifest({
