@@ -14,6 +14,8 @@ const minutes = 60_000
 export interface Installed {
   /** There once the story has begun. */
   readonly machine: TestMachine
+  /** Powers the machine on again after it was unplugged. */
+  powerOn(): Promise<void>
   /** A file of the story. */
   path(name: string): string
   /** Whether a step was completed in an earlier run. */
@@ -42,7 +44,7 @@ export function testInstallation(story: string, { outside = false, flags = [], d
   let machine: TestMachine
   const admin = (...args: string[]) => asAdministrator(folder, machine.port, ...args)
 
-  beforeAll(async () => {
+  const powerOn = async () => {
     machine = await TestMachine.start({
       console: path('console.log'),
       // With the medium for as long as nothing is installed.
@@ -57,6 +59,9 @@ export function testInstallation(story: string, { outside = false, flags = [], d
       outside,
       restarts: true,
     })
+  }
+  beforeAll(async () => {
+    await powerOn()
     console.log(`console: ${path('console.log')}`)
   })
   afterAll(async () => {
@@ -136,6 +141,7 @@ export function testInstallation(story: string, { outside = false, flags = [], d
     get machine() {
       return machine
     },
+    powerOn,
     path,
     done,
     remember,

@@ -10,9 +10,8 @@ import { join } from 'node:path'
 import { diskOn } from '../../src/programs/factory/release/disk-file.ts'
 import type { BlockAccess } from '../../src/wire/fat/block-access.ts'
 import { FatVolume } from '../../src/wire/fat/volume.ts'
-import { readTable } from '../../src/wire/gpt/table.ts'
-import { viewOf } from '../../src/wire/probe/view.ts'
 import { qmp } from './control.ts'
+import { partitionIn } from './disks/partition.ts'
 import { disk, TestMachine, uefi } from './machine.ts'
 import { asAdministrator, oneNode } from './one-node.ts'
 import { UpgradeSteps } from './upgrade/steps.ts'
@@ -222,16 +221,10 @@ async function onPartition(
   label: string,
   work: (partition: BlockAccess, place: { offset: number }) => Promise<void>,
 ): Promise<void> {
+  const { offset, size } = await partitionIn(file, label)
   const handle = await open(file, 'r+')
   try {
-    const { size } = await handle.stat()
-    const whole = diskOn(handle, 0, size)
-    const ends = [0, size - (1 << 20)]
-    const stretches = await Promise.all(ends.map(async (offset) => ({ offset, bytes: await whole.read(offset, 1 << 20) })))
-    const partition = readTable(viewOf(size, stretches), 512).partitions.find(({ name }) => name === label)
-    if (!partition) throw new Error(`"${file}" has no partition ${label}`)
-    const offset = partition.first * 512
-    await work(diskOn(handle, offset, (partition.last + 1 - partition.first) * 512), { offset })
+    await work(diskOn(handle, offset, size), { offset })
   } finally {
     await handle.close()
   }

@@ -1,6 +1,6 @@
 /**
  * Container images that came with the machine: an ISO that carries them installs it, its images are on the disk before the first
- * start from there, and without the ISO and without any registry they are pulled.
+ * start from there, and without the ISO and without any registry they are pulled. A disk image has them in a partition of its own.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../../rootfs/build/run.ts'
 import { blobFile, manifestFile } from '../../../src/oci/image-cache.ts'
+import type { MachineDisk } from '../../../src/programs/node-supervisor/machine/qemu-arguments.ts'
 import { writeTar } from '../../../src/wire/tar/write.ts'
 import { readIso } from '../../rootfs/read-iso.ts'
 import { disk, forgetState, stateFolder, TestMachine, uefi } from '../machine.ts'
@@ -52,7 +53,7 @@ async function writeCache(): Promise<void> {
 
 beforeAll(async () => {
   await writeCache()
-  const args = ['--fast', '--only', 'iso', '--output', folder, '--image-cache', path('cache')]
+  const args = ['--fast', '--only', 'iso,disk', '--output', folder, '--image-cache', path('cache')]
   await run([process.execPath, join(import.meta.dir, '../../../rootfs/image.ts'), ...args])
 }, 60 * minutes)
 afterAll(async () => {
@@ -60,15 +61,17 @@ afterAll(async () => {
   forgetState(folder)
 })
 
-async function powerOn(cdrom?: string): Promise<void> {
+async function powerOn(on: MachineDisk, cdrom?: string): Promise<void> {
   console.log(`console: ${path('console.log')}`)
-  machine = await TestMachine.start({
-    console: path('console.log'),
-    cdrom,
-    disks: [disk(path('disk.img'), 8 * 1024)],
-    firmware: uefi(folder),
-    memory: 2304,
-  })
+  machine = await TestMachine.start({ console: path('console.log'), cdrom, disks: [on], firmware: uefi(folder), memory: 2304 })
+}
+
+/** Without a registry the machine pulls the image from what it has. */
+async function pulls(): Promise<void> {
+  const reference = `${image.domain}/${image.repository}:${image.tag}`
+  await machine.outputs(() => admin('image', 'pull', '--namespace', 'system', reference), /(?:)/, 20 * minutes)
+  expect((await admin('image', 'list', '--namespace', 'system')).stdout).toContain(reference)
+  await machine.outputs(() => admin('mounts'), /\/system\/imagecache\/disk/, 5 * minutes)
 }
 
 test(
@@ -90,7 +93,7 @@ test(
       path('controlplane.yaml'),
       `${readFileSync(path('controlplane.yaml'), 'utf8')}\n---\napiVersion: v1alpha1\nkind: VolumeConfig\nname: IMAGECACHE\n`,
     )
-    await powerOn(path('ichor-amd64.iso'))
+    await powerOn(disk(path('disk.img'), 8 * 1024), path('ichor-amd64.iso'))
     await machine.shows(/maintenance: waiting for a machine configuration/, 20 * minutes)
     await machine.takes(path('controlplane.yaml'), 20 * minutes)
     await machine.shows(/image cache copied/, 60 * minutes)
@@ -103,16 +106,28 @@ test(
 test(
   'without the ISO and without a registry they are pulled from the disk',
   async () => {
-    await powerOn()
+    await powerOn(disk(path('disk.img'), 8 * 1024))
     await machine.shows(/machine configuration found.*source=state/, 20 * minutes)
     await machine.outputs(() => admin('get', 'volumestatus', 'IMAGECACHE'), /partition\s+ready/, 20 * minutes)
     const cache = await machine.outputs(() => admin('get', 'imagecacheconfig', '-o', 'yaml'), /status: ready/, 20 * minutes)
     expect(cache).toContain('copyStatus: skipped')
     expect(cache).toContain('- /system/imagecache/disk')
-    const reference = `${image.domain}/${image.repository}:${image.tag}`
-    await machine.outputs(() => admin('image', 'pull', '--namespace', 'system', reference), /(?:)/, 20 * minutes)
-    expect((await admin('image', 'list', '--namespace', 'system')).stdout).toContain(reference)
-    await machine.outputs(() => admin('mounts'), /\/system\/imagecache\/disk/, 5 * minutes)
+    await pulls()
+    await machine.unplug()
   },
   90 * minutes,
+)
+
+test(
+  'a disk image has them in a partition of its own, without a document for the volume',
+  async () => {
+    const config = { machine: { features: { imageCache: { localEnabled: true } } } }
+    await oneNode(folder, '--install-disk', '/dev/vda', '--config-patch', JSON.stringify(config))
+    await powerOn({ file: path('ichor-amd64.qcow2'), format: 'qcow2', bus: 'virtio' })
+    await machine.shows(/addresses=10\.0\.2\.15 port=50000/, 20 * minutes)
+    await machine.takes(path('controlplane.yaml'), 20 * minutes)
+    await machine.outputs(() => admin('get', 'imagecacheconfig', '-o', 'yaml'), /status: ready/, 30 * minutes)
+    await pulls()
+  },
+  110 * minutes,
 )

@@ -1,6 +1,6 @@
 /**
- * A cluster on an installed machine: bootstrap, the pods of kube-system, images from a registry on the host. Its stories share one
- * state, so with ICHOR_VM_STATE the second one finds the machine installed and its cluster there.
+ * A cluster on an installed machine: bootstrap, the pods of kube-system, images from a registry on the host. Stories that give the
+ * same name share one state, so with ICHOR_VM_STATE the second one finds the machine installed and its cluster there.
  */
 import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { apiServer } from '../one-node.ts'
 const minutes = 60_000
 const registryPort = 5079
 /** Images come from the host. Pods in user namespaces need some, which a hardened machine has none of. */
-const patch = {
+const basis = {
   machine: {
     registries: { mirrors: { [imageRegistry]: { endpoints: [`http://10.0.2.2:${registryPort}`] } } },
     sysctls: { 'user.max_user_namespaces': '11255' },
@@ -26,24 +26,27 @@ const patch = {
 /** A cluster of one machine. */
 export interface InstalledCluster {
   readonly on: Installed
-  /** The programs of the conformance suite; there once its images are served. */
-  readonly programs: ConformancePrograms
   /** Runs kubectl as the administrator and returns its output. Throws its error output. */
   kubectl(...args: string[]): Promise<string>
 }
 
-/** Declares the steps to a cluster on a machine, with these empty disks besides its own (mebibytes by serial number). */
-export function testCluster(disks: Readonly<Record<string, number>> = {}): InstalledCluster {
-  const on = testInstallation('kube-system', {
+/** What a story's cluster has besides. */
+interface ClusterNeeds {
+  /** What its state is kept under. Default: `kube-system`. */
+  readonly story?: string
+  /** Empty disks besides that of the system: mebibytes by serial number. */
+  readonly disks?: Readonly<Record<string, number>>
+  /** More of the machine configuration. */
+  readonly patch?: object
+}
+
+/** Declares the steps to a cluster on a machine. */
+export function testCluster({ story = 'kube-system', disks = {}, patch = {} }: ClusterNeeds = {}): InstalledCluster {
+  const on = testInstallation(story, {
     outside: true,
     disks,
-    flags: ['--config-patch', JSON.stringify(patch)],
+    flags: [basis, patch].flatMap((each) => ['--config-patch', JSON.stringify(each)]),
   })
-  let programs: ConformancePrograms
-  let registry: { close(): Promise<void> } | undefined
-
-  afterAll(() => registry?.close())
-
   const kubectl = (...args: string[]) =>
     run(join(dist, 'kubectl'), '--kubeconfig', on.path('kubeconfig'), '--request-timeout', '60s', ...args)
 
@@ -75,6 +78,14 @@ export function testCluster(disks: Readonly<Record<string, number>> = {}): Insta
     90 * minutes,
   )
 
+  return { on, kubectl }
+}
+
+/** Declares the step that serves the images of the conformance suite to the cluster, whose programs are returned once they are there. */
+export function testImages(): () => ConformancePrograms {
+  let programs: ConformancePrograms
+  let registry: { close(): Promise<void> } | undefined
+  afterAll(() => registry?.close())
   test(
     'the images of the conformance suite are served to it',
     async () => {
@@ -84,14 +95,7 @@ export function testCluster(disks: Readonly<Record<string, number>> = {}): Insta
     },
     60 * minutes,
   )
-
-  return {
-    on,
-    get programs() {
-      return programs
-    },
-    kubectl,
-  }
+  return () => programs
 }
 
 const components = ['coredns', 'kube-apiserver', 'kube-controller-manager', 'kube-flannel', 'kube-proxy', 'kube-scheduler']

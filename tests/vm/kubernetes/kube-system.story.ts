@@ -6,10 +6,11 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exactly, runSuite } from '../../conformance/suite.ts'
-import { testCluster } from './cluster.ts'
+import { testCluster, testImages } from './cluster.ts'
 
 const minutes = 60_000
 const cluster = testCluster()
+const programs = testImages()
 const { on } = cluster
 /** Tests of the suite that need one node, and reach it by the API server alone. */
 const chosen = readFileSync(join(import.meta.dir, '../../conformance/one-node.txt'), 'utf8')
@@ -20,7 +21,7 @@ test(
   'a selection of the conformance suite passes on it',
   async () => {
     const choice = { focus: chosen.map(exactly), procs: 1 }
-    const specs = await runSuite(cluster.programs, on.path('kubeconfig'), choice, on.path('conformance'))
+    const specs = await runSuite(programs(), on.path('kubeconfig'), choice, on.path('conformance'))
     expect(specs.map(({ name, passed, reason }) => (passed ? name : `${name}: ${reason}`)).sort()).toEqual([...chosen].sort())
   },
   180 * minutes,

@@ -6,12 +6,13 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { imageRegistry } from '../../conformance/images.ts'
-import { testCluster } from './cluster.ts'
+import { testCluster, testImages } from './cluster.ts'
 
 const minutes = 60_000
 const mebibyte = 1 << 20
 const swapSize = 1024
-const { on, kubectl } = testCluster({ swap: 2 * swapSize })
+const { on, kubectl } = testCluster({ disks: { swap: 2 * swapSize } })
+testImages()
 
 /** A pod of one container, `main`, that runs this Perl script. */
 const podOf = (name: string, script: string, container: object = {}, spec: object = {}) => ({
