@@ -14,7 +14,10 @@ import { Tree } from '../../src/programs/factory/root/tree.ts'
 import { writeSquashfs } from '../../src/programs/factory/root/writer.ts'
 import { peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { parseIsoRecords, readIsoFiles, replaceIsoFile } from '../../src/wire/iso9660/files.ts'
+import { parseModule } from '../../src/wire/modules/module-file.ts'
+import { moduleTables } from '../../src/wire/modules/tables.ts'
 import { program } from '../rootfs/program.ts'
+import { builtModule, family } from '../wire/modules/built-module.ts'
 import { bytes, type Target } from './target.ts'
 
 const [iso] = makeIso({
@@ -61,6 +64,11 @@ export const imageTargets: Record<string, Target> = {
     run: async (input) => {
       await readSquashfsBase(async (offset, length) => input.subarray(offset, offset + length), input.length, unpackerOf)
     },
+  },
+  'kernel modules': {
+    seeds: Object.values(family).map(builtModule),
+    answers: ['DecodeError', 'ModuleTableError'],
+    run: (input) => void moduleTables([{ path: 'a.ko', name: 'a', file: parseModule(input) }], ''),
   },
   'inodes of SquashFS': {
     seeds: [Buffer.from('0300ed01000000000000000001000000010000000100000061', 'hex')],
