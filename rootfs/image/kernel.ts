@@ -32,8 +32,6 @@ export interface Kernel {
   paths: string[]
   /** Names of what is built in, with underscores. */
   builtin: ReadonlySet<string>
-  /** Whether it accepts no modules but those of its own build. */
-  closed?: boolean
 }
 
 /** What an image is started with, from Debian's packages. */
@@ -80,7 +78,7 @@ export async function takeStarters(options: TakeOptions = {}): Promise<Starters>
     const loaders = [...taken]
     const source = kind === 'hardened' ? await takeSource({ relock, locked }, at) : undefined
     const made = source ? await compiledKernel(source, at) : await takeDebianKernel(target, take)
-    const kernel: Kernel = { ...(await kernelOf(made, target, at)), closed: source !== undefined }
+    const kernel = await kernelOf(made, target, at)
     // The lock file names Debian's kernel also when the other one is built in.
     if (relock && source) await takeDebianKernel(target, take)
     if (relock || !existsSync(lockPath)) writeLock(lockPath, taken)

@@ -8,6 +8,7 @@ import { parseGivenMeta } from '../../src/os/block/meta/given.ts'
 import { metaParameter } from '../../src/programs/factory/meta-parameter.ts'
 import { parseTrust, trustArchive } from '../../src/programs/factory/release/initramfs.ts'
 import { unpackerOf } from '../../src/programs/factory/root/compression.ts'
+import { ContentReader } from '../../src/programs/factory/root/contents.ts'
 import { readSquashfsBase } from '../../src/programs/factory/root/read.ts'
 import { parseDirectoryListing, parseInode } from '../../src/programs/factory/root/records.ts'
 import { Tree } from '../../src/programs/factory/root/tree.ts'
@@ -16,6 +17,7 @@ import { peSections, peSigned, replaceSection } from '../../src/wire/efi/pe.ts'
 import { parseIsoRecords, readIsoFiles, replaceIsoFile } from '../../src/wire/iso9660/files.ts'
 import { parseModule } from '../../src/wire/modules/module-file.ts'
 import { moduleTables } from '../../src/wire/modules/tables.ts'
+import type { ReadAt } from '../../src/wire/tar/read.ts'
 import { program } from '../rootfs/program.ts'
 import { builtModule, family } from '../wire/modules/built-module.ts'
 import { bytes, type Target } from './target.ts'
@@ -62,7 +64,10 @@ export const imageTargets: Record<string, Target> = {
     seeds: [squashfs],
     answers: ['SquashfsError'],
     run: async (input) => {
-      await readSquashfsBase(async (offset, length) => input.subarray(offset, offset + length), input.length, unpackerOf)
+      const read: ReadAt = async (offset, length) => input.subarray(offset, offset + length)
+      const base = await readSquashfsBase(read, input.length, unpackerOf)
+      const reader = new ContentReader(read, base, unpackerOf(base.compression))
+      for (const path of base.contents.keys()) await reader.content(path)
     },
   },
   'kernel modules': {

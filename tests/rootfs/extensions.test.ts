@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parse } from 'yaml'
 import { addExtensions } from '../../rootfs/image/extensions/extensions.ts'
 import { listPath } from '../../src/programs/factory/root/extend.ts'
+import { closedSuffix } from '../../src/programs/factory/root/modules.ts'
 import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
 import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
@@ -82,14 +83,20 @@ test('in the root of a service links lead within that root', async () => {
 
 const module = '/usr/lib/modules/6.1.0-1-amd64/extras/x.ko'
 
-test('modules of another kernel are refused, and those in images without a kernel', async () => {
+test('modules of another kernel are refused, those of the hardened kernel, and those in images without a kernel', async () => {
   const kernel = { release: '6.1.0-2-amd64', modules: work }
   await expect(addExtensions(system(), [extension('a', { [module]: '' })], kernel)).rejects.toThrow(
-    `"${module}" (extension a) is no module of the kernel of this image, 6.1.0-2-amd64: build it for that release`,
+    `"${module}" (extension a) is of kernel 6.1.0-1-amd64, and this image has kernel 6.1.0-2-amd64: build it for that one`,
   )
-  const closed = { release: '6.1.0-1-amd64', modules: work, closed: true }
+  const closed = { release: `6.1.0${closedSuffix}`, modules: work }
   await expect(addExtensions(system(), [extension('a', { [module]: '' })], closed)).rejects.toThrow(
-    'extension a has kernel modules, and the hardened kernel accepts those of its own build only: leave --kernel hardened out',
+    `"${module}" (extension a) is not loaded by kernel 6.1.0-ichor-hardened, which accepts modules of its own build only`,
   )
   await expect(addExtensions(system(), [extension('a', { [module]: '' })])).rejects.toThrow('go into images for machines')
+})
+
+test('the name of the hardened kernel is the one that its options give it', () => {
+  expect(readFileSync(join(import.meta.dir, '../../rootfs/kernel/options/base.config'), 'utf8')).toContain(
+    `CONFIG_LOCALVERSION="${closedSuffix}"\n`,
+  )
 })

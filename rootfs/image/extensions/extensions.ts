@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } fro
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { stringify } from 'yaml'
-import type { ExtensionMetadata } from '../../../src/programs/factory/extensions.ts'
 import { filesOf, layersOf, listPath } from '../../../src/programs/factory/root/extend.ts'
+import { extensionModules, moduleFilesOf, modulesFolder, tablesEntry } from '../../../src/programs/factory/root/modules.ts'
 import type { Tree } from '../../../src/programs/factory/root/tree.ts'
 import type { ExtensionEntry } from '../../../src/programs/talosctl/extension/content.ts'
 import { openImage } from '../../../src/programs/talosctl/extension/image-source.ts'
@@ -46,33 +46,29 @@ export interface ExtendedKernel {
   readonly release: string
   /** A folder with `<release>/…` and depmod's tables. */
   readonly modules: string
-  /** Whether it accepts no modules but those of its own build. */
-  readonly closed?: boolean
 }
-
-const modulesFolder = '/usr/lib/modules/'
 
 /**
  * Adds extensions to a tree, with the list of them. Where two have a file at one path the later one wins; none replaces a file of the
- * system. Throws TreeError and UsageError.
+ * system. Throws TreeError, UsageError and VerifyError.
  */
 export async function addExtensions(tree: Tree, extensions: readonly Extension[], kernel?: ExtendedKernel): Promise<void> {
   const files = filesOf(extensions.map(({ metadata, entries }) => ({ metadata, files: entries })))
   for (const { file, part } of files) addEntry(tree, file, part)
   const layers = layersOf(extensions)
-  const modules = files.filter(({ file }) => file.path.startsWith(modulesFolder) && file.type === 'file')
+  const modules = moduleFilesOf(files)
   if (modules.length > 0) {
     if (!kernel)
       throw new UsageError(
         `extensions with kernel modules (${modules[0]?.part}) go into images for machines, not for containers: leave --only oci out`,
       )
-    checkModules(modules, kernel)
+    await extensionModules(modules, kernel.release)
     await addModuleTables(
       tree,
       modules.map(({ file }) => file),
       kernel,
     )
-    layers.push({ image: 'modules.dep.sqsh', metadata: moduleTables(kernel) })
+    layers.push({ image: 'modules.dep.sqsh', metadata: tablesEntry(kernel.release) })
   }
   if (layers.length > 0) tree.replace('extensions', listPath, Buffer.from(stringify({ layers })))
 }
@@ -82,28 +78,6 @@ function addEntry(tree: Tree, { path, type, mode, source, target }: ExtensionEnt
   else if (type === 'symlink') tree.link(part, path, target ?? '')
   else if (source !== undefined) tree.file(part, path, source, mode)
 }
-
-/** A module is loaded only by the kernel that it was built for. */
-function checkModules(modules: readonly { file: ExtensionEntry; part: string }[], { release, closed }: ExtendedKernel): void {
-  if (closed)
-    throw new UsageError(
-      `${modules[0]?.part} has kernel modules, and the hardened kernel accepts those of its own build only: leave --kernel hardened out`,
-    )
-  const foreign = modules.find(({ file }) => !file.path.startsWith(`${modulesFolder}${release}/`))
-  if (foreign)
-    throw new UsageError(
-      `"${foreign.file.path}" (${foreign.part}) is no module of the kernel of this image, ${release}: build it for that release`,
-    )
-}
-
-/** The entry of the tables themselves, by which clients recognise that they were built again. */
-const moduleTables = ({ release }: ExtendedKernel): ExtensionMetadata => ({
-  name: 'modules.dep',
-  version: release,
-  author: 'Ichor',
-  description: 'Dependencies of the kernel modules of the system and of its extensions',
-  compatibility: { talos: { version: '' } },
-})
 
 /** Has depmod(8) list the modules of the kernel together with those of extensions. */
 async function addModuleTables(

@@ -14,13 +14,19 @@ import { makeUki } from '../../../src/programs/factory/release/uki.ts'
 import { Tree } from '../../../src/programs/factory/root/tree.ts'
 import { appendVerity, type Verity } from '../../../src/programs/factory/root/verity.ts'
 import { writeSquashfs } from '../../../src/programs/factory/root/writer.ts'
+import { parseModule } from '../../../src/wire/modules/module-file.ts'
+import { moduleTables } from '../../../src/wire/modules/tables.ts'
+import { moduleName } from '../../../src/wire/modules-dep.ts'
 import { program } from '../../rootfs/program.ts'
+import { builtModule, family, order } from '../../wire/modules/built-module.ts'
 import { releaseKey } from './served.ts'
 
 export { publicLine, version }
 
 /** The command line of the release. */
 export const line = 'talos.platform=metal console=tty0 pti=on panic=10 gpt'
+/** Its kernel. */
+export const kernelRelease = '6.1.0'
 const rootHash = 'ab'.repeat(32)
 const hashOf = (content: Buffer) => new Bun.CryptoHasher('sha256').update(content).digest('hex')
 
@@ -45,15 +51,31 @@ const inert: Inside = {
   verity: { rootHash, salt: 'cd'.repeat(32), dataBlocks: 1, blocks: 2 },
 }
 
-/** A release with a root file system that can be read, packed with Zstandard. */
-export async function withRoot(folder: string): Promise<Inside> {
+/** A few modules, and the tables of them. */
+export function kernelFiles(): Map<string, Uint8Array> {
+  const modules = Object.entries(family).map(([path, built]) => ({ path, bytes: builtModule(built) }))
+  const parsed = modules.map(({ path, bytes }) => ({ path, name: moduleName(path), file: parseModule(bytes) }))
+  return new Map([
+    ...modules.map(({ path, bytes }) => [path, bytes] as const),
+    ...moduleTables(parsed, order),
+    ['modules.order', Buffer.from(order)],
+    ['modules.builtin', Buffer.from('kernel/fs/ext4/ext4.ko\n')],
+  ])
+}
+
+/** A release with a root file system that can be read, packed with Zstandard or otherwise. */
+export async function withRoot(
+  folder: string,
+  { compressor = zstd(3), blockSize = 128 << 10, kernel = kernelRelease, files = kernelFiles() } = {},
+): Promise<Inside> {
   const path = join(folder, 'root')
   const tree = new Tree()
   tree.text('base', '/etc/extensions.yaml', '')
   tree.text('base', '/usr/bin/init', 'init '.repeat(100_000), 0o755)
   tree.text('base', '/usr/local/etc/own', 'own')
   tree.link('base', '/sbin', 'usr/bin')
-  await writeSquashfs(path, tree.entries(), { blockSize: 128 << 10, press: new BlockPress(join(folder, 'blocks'), zstd(3)) })
+  for (const [name, content] of files) tree.text('kernel', `/usr/lib/modules/${kernel}/${name}`, content)
+  await writeSquashfs(path, tree.entries(), { blockSize, press: new BlockPress(join(folder, 'blocks'), compressor) })
   const verity = await appendVerity(path)
   const initramfs = Buffer.concat([Buffer.alloc(4096, 7), trustArchive(verity, publicLine(releaseKey))])
   return { initramfs, root: readFileSync(path), verity }
@@ -80,7 +102,7 @@ export async function writeProducts(
   }
   const files = Object.entries(contents).map(([name, content]) => ({ name, size: content.length, sha256: hashOf(content) }))
   const { rootHash } = verity
-  const manifest = Buffer.from(formatManifest({ version, arch, kubernetes: 'v1.36.3', kernel: '6.1.0', rootHash, files }))
+  const manifest = Buffer.from(formatManifest({ version, arch, kubernetes: 'v1.36.3', kernel: kernelRelease, rootHash, files }))
   const signature = Buffer.from(signatureLine(manifest, releaseKey))
   mkdirSync(join(parts, 'grub'), { recursive: true })
   for (const [name, content] of Object.entries({ manifest, 'manifest.sig': signature, ...contents }))

@@ -152,9 +152,9 @@ test.each([
     '"/usr/local/bin/sh" (extension shell) must not be in the root file system: it has no shell, interpreters, core utilities or remote access',
   ],
   [
-    'one with kernel modules',
+    'one with modules of another kernel',
     ['modules'],
-    'extension modules has kernel modules, whose tables are made with the image: build it with "mkimage.sh --system-extension-image"',
+    '"/usr/lib/modules/6.1/a.ko" (extension modules) is of kernel 6.1, and this image has kernel 6.1.0: build it for that one',
   ],
 ])('%s is refused in one line', async (_, names, reason) => {
   await using factory = shop()

@@ -4,7 +4,8 @@ import { SquashfsError } from './error.ts'
 import type { SquashfsBase } from './read.ts'
 import { contentSize, sourceOf, type TreeEntry } from './tree.ts'
 
-const uncompressedBlock = 1 << 24 // SQUASHFS_COMPRESSED_BIT_BLOCK
+/** Bit of a block's size that marks it as stored uncompressed (SQUASHFS_COMPRESSED_BIT_BLOCK). */
+export const uncompressedBlock = 1 << 24
 
 /** A block as stored: compressed, or as it is when that is not smaller. */
 export interface Block {

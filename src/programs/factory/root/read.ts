@@ -26,6 +26,9 @@ export interface SquashfsBase {
   readonly dataEnd: number
 }
 
+/** Of the tree, what the image itself has. */
+export const systemPart = 'the system'
+
 const magic = 0x73717368
 const superblockSize = 96
 /** Most bytes of a table as stored, and most entries. */
@@ -170,7 +173,7 @@ class Walk {
 
   #add(entry: Omit<TreeEntry, 'part'>): void {
     if (this.entries.length >= entryLimit) throw damaged(`it has more than ${entryLimit} entries`)
-    this.entries.push({ ...entry, part: 'the system' })
+    this.entries.push({ ...entry, part: systemPart })
   }
 
   #common({ mode, uid, gid }: { mode: number; uid: number; gid: number }) {
