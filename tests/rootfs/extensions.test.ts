@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parse } from 'yaml'
 import { addExtensions } from '../../rootfs/image/extensions/extensions.ts'
 import { listPath } from '../../src/programs/factory/root/extend.ts'
@@ -9,6 +9,10 @@ import { closedSuffix } from '../../src/programs/factory/root/modules.ts'
 import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
 import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
+import { parseModule } from '../../src/wire/modules/module-file.ts'
+import { moduleTables } from '../../src/wire/modules/tables.ts'
+import { moduleName } from '../../src/wire/modules-dep.ts'
+import { builtModule, family, order } from '../wire/modules/built-module.ts'
 
 let work: string
 beforeAll(() => {
@@ -16,7 +20,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(work, { recursive: true, force: true }))
 
-function extension(name: string, files: Record<string, string>): Extension {
+function extension(name: string, files: Record<string, string | Uint8Array>): Extension {
   const entries = Object.entries(files).map(([path, text]) => {
     const source = join(work, `${name}${path.replaceAll('/', '-')}`)
     writeFileSync(source, text)
@@ -99,4 +103,32 @@ test('the name of the hardened kernel is the one that its options give it', () =
   expect(readFileSync(join(import.meta.dir, '../../rootfs/kernel/options/base.config'), 'utf8')).toContain(
     `CONFIG_LOCALVERSION="${closedSuffix}"\n`,
   )
+})
+
+test.skipIf(!existsSync('/usr/sbin/depmod'))('depmod lists the modules of extensions as the image factory does', async () => {
+  const release = '6.1.0-3-amd64'
+  const system = new Tree()
+  system.text('base', listPath, '')
+  for (const [path, built] of Object.entries(family)) {
+    const file = join(work, 'modules', release, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, builtModule(built))
+    system.file('modules', `/usr/lib/modules/${release}/${path}`, file, 0o644)
+  }
+  for (const [name, text] of [
+    ['modules.order', order],
+    ['modules.builtin', ''],
+    ['modules.builtin.modinfo', ''],
+  ] as const)
+    writeFileSync(join(work, 'modules', release, name), text)
+  const added = { info: [`vermagic=${release} SMP `, 'alias=usb:v0001p*'], needed: ['fourth_a'] }
+  const files = { [`/usr/lib/modules/${release}/extras/x.ko`]: builtModule(added) }
+  await addExtensions(system, [extension('x', files)], { release, modules: join(work, 'modules') })
+  const all = Object.entries({ ...family, 'extras/x.ko': added })
+  const modules = all.map(([path, built]) => ({ path, name: moduleName(path), file: parseModule(builtModule(built)) }))
+  for (const [name, bytes] of moduleTables(modules, order)) {
+    const lines = (content: Uint8Array) => Buffer.from(content).toString('latin1').split('\n').sort()
+    expect([name, lines(system.get(`/usr/lib/modules/${release}/${name}`)?.bytes ?? Buffer.alloc(0))]).toEqual([name, lines(bytes)])
+  }
+  expect(await contentOf(system, listPath)).toContain('modules.dep')
 })
