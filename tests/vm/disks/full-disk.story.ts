@@ -9,7 +9,7 @@ import { attachLoop } from '../../../src/linux/block/loop.ts'
 import { allocate } from '../../../src/linux/fs/files.ts'
 import { mount, umount } from '../../../src/linux/fs/mount.ts'
 import { testInstallation } from '../installation.ts'
-import { dist } from '../machine.ts'
+import { dist, talosctl } from '../machine.ts'
 import { makeVariant } from '../variants.ts'
 import { partitionIn } from './partition.ts'
 
@@ -71,8 +71,10 @@ test(
 test(
   'it takes an upgrade, which is kept in memory until it is written',
   async () => {
+    await answer(['services'], /kubelet\s+Running/)
     const archive = await makeVariant(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar'), 'good', 'amd64')
-    const upgraded = await on.admin('upgrade', '--image', archive, '--timeout', '40m')
+    const access = ['--talosconfig', on.path('talosconfig'), '--endpoints', `127.0.0.1:${on.machine.port}`, '--nodes', '127.0.0.1']
+    const upgraded = await talosctl([...access, 'upgrade', '--image', archive, '--timeout', '60m'], {}, 70 * minutes)
     expect(upgraded.stderr).toContain('marked good')
     expect(upgraded.code).toBe(0)
     expect(await answer(['version'], /-good/)).toContain('Server:')
