@@ -9,10 +9,8 @@ import { closedSuffix } from '../../src/programs/factory/root/modules.ts'
 import { Tree, TreeError } from '../../src/programs/factory/root/tree.ts'
 import { verifyTree } from '../../src/programs/factory/root/verify.ts'
 import type { Extension } from '../../src/programs/talosctl/extension/unpack.ts'
-import { parseModule } from '../../src/wire/modules/module-file.ts'
 import { moduleTables } from '../../src/wire/modules/tables.ts'
-import { moduleName } from '../../src/wire/modules-dep.ts'
-import { builtModule, family, order } from '../wire/modules/built-module.ts'
+import { builtModule, family, kernelModules, order } from '../wire/modules/built-module.ts'
 
 let work: string
 beforeAll(() => {
@@ -124,8 +122,7 @@ test.skipIf(!existsSync('/usr/sbin/depmod'))('depmod lists the modules of extens
   const added = { info: [`vermagic=${release} SMP `, 'alias=usb:v0001p*'], needed: ['fourth_a'] }
   const files = { [`/usr/lib/modules/${release}/extras/x.ko`]: builtModule(added) }
   await addExtensions(system, [extension('x', files)], { release, modules: join(work, 'modules') })
-  const all = Object.entries({ ...family, 'extras/x.ko': added })
-  const modules = all.map(([path, built]) => ({ path, name: moduleName(path), file: parseModule(builtModule(built)) }))
+  const modules = kernelModules({ ...family, 'extras/x.ko': added })
   for (const [name, bytes] of moduleTables(modules, order)) {
     const lines = (content: Uint8Array) => Buffer.from(content).toString('latin1').split('\n').sort()
     expect([name, lines(system.get(`/usr/lib/modules/${release}/${name}`)?.bytes ?? Buffer.alloc(0))]).toEqual([name, lines(bytes)])

@@ -21,9 +21,14 @@ export async function oneNode(folder: string, ...flags: string[]): Promise<void>
   )
 }
 
-/** Runs talosctl as the administrator of the configuration in a folder, against a machine's API on the loopback. */
+/** Flags of talosctl for the administrator of the configuration in a folder, and for a machine's API on the loopback. */
+export const administratorFlags = (folder: string, port: number): string[] => [
+  ...['--talosconfig', join(folder, 'talosconfig'), '--endpoints', `127.0.0.1:${port}`, '--nodes', '127.0.0.1'],
+]
+
+/** Runs talosctl as that administrator. */
 export const asAdministrator = (folder: string, port: number, ...args: string[]): Promise<CommandResult> =>
-  talosctl(['--talosconfig', join(folder, 'talosconfig'), '--endpoints', `127.0.0.1:${port}`, '--nodes', '127.0.0.1', ...args])
+  talosctl([...administratorFlags(folder, port), ...args])
 
 function succeeded({ code, stderr }: CommandResult): void {
   if (code !== 0) throw new Error(stderr.trim())

@@ -10,10 +10,8 @@ import { unpackerOf } from '../../../src/programs/factory/root/compression.ts'
 import { ContentReader } from '../../../src/programs/factory/root/contents.ts'
 import { extendRoot, listPath } from '../../../src/programs/factory/root/extend.ts'
 import { readSquashfsBase } from '../../../src/programs/factory/root/read.ts'
-import { parseModule } from '../../../src/wire/modules/module-file.ts'
 import { moduleTables } from '../../../src/wire/modules/tables.ts'
-import { moduleName } from '../../../src/wire/modules-dep.ts'
-import { type Built, builtModule, family, order } from '../../wire/modules/built-module.ts'
+import { type Built, builtModule, family, kernelModules, order } from '../../wire/modules/built-module.ts'
 import { kernelRelease, withRoot } from './built.ts'
 import { newFolder } from './served.ts'
 
@@ -48,11 +46,7 @@ async function extended(files: Readonly<Record<string, Uint8Array>>, options: Pa
   })
 }
 
-const expected = (modules: Readonly<Record<string, Built>>) =>
-  moduleTables(
-    Object.entries(modules).map(([path, built]) => ({ path, name: moduleName(path), file: parseModule(builtModule(built)) })),
-    order,
-  )
+const expected = (modules: Readonly<Record<string, Built>>) => moduleTables(kernelModules(modules), order)
 
 test.each([
   ['Zstandard', async () => zstd(3), 128 << 10],

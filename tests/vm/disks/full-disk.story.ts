@@ -10,6 +10,7 @@ import { allocate } from '../../../src/linux/fs/files.ts'
 import { mount, umount } from '../../../src/linux/fs/mount.ts'
 import { testInstallation } from '../installation.ts'
 import { dist, talosctl } from '../machine.ts'
+import { administratorFlags } from '../one-node.ts'
 import { makeVariant } from '../variants.ts'
 import { partitionIn } from './partition.ts'
 
@@ -73,8 +74,8 @@ test(
   async () => {
     await answer(['services'], /kubelet\s+Running/)
     const archive = await makeVariant(join(process.env.ICHOR_VM_IMAGE ?? dist, 'ichor-installer-amd64.tar'), 'good', 'amd64')
-    const access = ['--talosconfig', on.path('talosconfig'), '--endpoints', `127.0.0.1:${on.machine.port}`, '--nodes', '127.0.0.1']
-    const upgraded = await talosctl([...access, 'upgrade', '--image', archive, '--timeout', '60m'], {}, 70 * minutes)
+    const order = [...administratorFlags(on.path(''), on.machine.port), 'upgrade', '--image', archive, '--timeout', '60m']
+    const upgraded = await talosctl(order, {}, 70 * minutes)
     expect(upgraded.stderr).toContain('marked good')
     expect(upgraded.code).toBe(0)
     expect(await answer(['version'], /-good/)).toContain('Server:')

@@ -15,13 +15,13 @@ const { on, kubectl } = testCluster({
   patch: { machine: { install: { extraKernelArgs: parameters, grubUseUKICmdline: false } } },
 })
 
-/** What was denied, each once: the domain, what it meant to do, and the type of the object. */
+/** What was denied: the domain, the type and the class of the object, and the permissions. */
 const denials = () =>
-  [...on.machine.console.matchAll(/avc: +denied +\{ ([^}]+) \}(.*)scontext=\S+:(\w+):s0 tcontext=\S+:(\w+):s0 tclass=(\w+)/g)].map(
-    ([, permissions, , from, to, kind]) => `${from} ${to} ${kind}: ${permissions}`,
+  [...on.machine.console.matchAll(/avc: +denied +\{ ([^}]+) \}.*scontext=\S+:(\w+):s0 tcontext=\S+:(\w+):s0 tclass=(\w+)/g)].map(
+    ([, permissions, from, to, kind]) => `${from} ${to} ${kind}: ${permissions}`,
   )
 
-/** An etcd with every right over the machine, whose arguments name files below /host. */
+/** An etcd with every right over the machine, which finds the files of the machine below /host. */
 const intruder = (name: string, ...args: string[]) => ({
   apiVersion: 'v1',
   kind: 'Pod',

@@ -1,4 +1,7 @@
 /** A kernel module of a few bytes, as compilers and the kernel's scripts lay one out. */
+import type { KernelModule } from '../../../src/wire/modules/dependencies.ts'
+import { parseModule } from '../../../src/wire/modules/module-file.ts'
+import { moduleName } from '../../../src/wire/modules-dep.ts'
 
 export interface Built {
   readonly info: readonly string[]
@@ -64,6 +67,10 @@ export function builtModule({ info, exported = [], needed = [], signed = true, v
   trailer.writeUInt32BE(signature.length, 8)
   return Buffer.concat([whole, signature, trailer, Buffer.from('~Module signature appended~\n')])
 }
+
+/** Modules as they are read from their files, by their paths. */
+export const kernelModules = (modules: Readonly<Record<string, Built>>): KernelModule[] =>
+  Object.entries(modules).map(([path, built]) => ({ path, name: moduleName(path), file: parseModule(builtModule(built)) }))
 
 /** A tree of modules that need each other, serve devices and wait for others. */
 export const family: Readonly<Record<string, Built>> = {

@@ -1,13 +1,10 @@
 import { expect, test } from 'bun:test'
 import { ModuleTableError } from '../../../src/wire/modules/dependencies.ts'
-import { parseModule } from '../../../src/wire/modules/module-file.ts'
 import { moduleTables } from '../../../src/wire/modules/tables.ts'
-import { moduleName } from '../../../src/wire/modules-dep.ts'
-import { type Built, builtModule, family, order } from './built-module.ts'
+import { type Built, family, kernelModules, order } from './built-module.ts'
 
 const tablesOf = (modules: Readonly<Record<string, Built>>) => {
-  const all = Object.entries(modules).map(([path, built]) => ({ path, name: moduleName(path), file: parseModule(builtModule(built)) }))
-  const tables = moduleTables(all, order)
+  const tables = moduleTables(kernelModules(modules), order)
   return (name: string) => Buffer.from(tables.get(name) ?? []).toString('latin1')
 }
 
