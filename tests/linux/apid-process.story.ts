@@ -53,6 +53,9 @@ const supervisor = new Supervisor({ store, oomFloor: floor })
 const servers: Server[] = []
 let channel: Channel
 let pid = 0
+/** Whether nothing listened after apid had started to watch its resources, which did not exist yet. */
+let refusedBeforehand = false
+const watched = Promise.withResolvers<void>()
 let madeFolder = false
 
 /** The programs of this checkout in place of those of a node; apid at a port that is free. */
@@ -79,24 +82,13 @@ beforeAll(async () => {
     lifetime: day,
   })
   describeTypes(store, [ApiCertificate, APIServiceConfig, NodeAddress], namespaces)
-  store.put(ApiCertificate, 'api', {
-    acceptedCAs: [{ crt: base64(authority.crt) }],
-    server: { crt: base64(server.crt), key: base64(server.key) },
-    skipVerifyingClientCert: true,
-  })
-  store.put(APIServiceConfig, 'api', {
-    listenAddress: '',
-    nodeRoutingDisabled: true,
-    readonlyRoleMode: false,
-    skipVerifyingClientCert: true,
-  })
   const hostname = unary('machine.MachineService/Hostname', 'anyone', () => ({ messages: [{ hostname: 'confined' }] }))
   const owner = { mode: 0o600, uid: 50, gid: 50 }
   servers.push(
     await serveUnix({ path: '/system/run/machined/machine.sock', ...owner }, { methods: [hostname], store, log: silent }),
     await serveUnix(
       { path: '/system/run/apid/runtime.sock', ...owner },
-      { methods: stateMethods(apidAccess, 'anyone'), store, log: silent },
+      { methods: stateMethods(apidAccess, 'anyone').map((method) => ({ ...method, admit: () => watched.resolve() })), store, log: silent },
     ),
   )
   const machine = {
@@ -109,6 +101,19 @@ beforeAll(async () => {
   supervisor.load({ ...definition, cgroup: `${group}/apid` })
   supervisor.start('apid')
   await supervisor.until('apid', 'up')
+  await watched.promise
+  refusedBeforehand = await refuses()
+  store.put(ApiCertificate, 'api', {
+    acceptedCAs: [{ crt: base64(authority.crt) }],
+    server: { crt: base64(server.crt), key: base64(server.key) },
+    skipVerifyingClientCert: true,
+  })
+  store.put(APIServiceConfig, 'api', {
+    listenAddress: '',
+    nodeRoutingDisabled: true,
+    readonlyRoleMode: false,
+    skipVerifyingClientCert: true,
+  })
   channel = connect({ address: `127.0.0.1:${port}`, tls: { ca: authority.crt } })
   await answers()
   pid = supervisor.get('apid')?.pid ?? 0
@@ -123,6 +128,16 @@ afterAll(async () => {
   rmSync(programs, { recursive: true })
 })
 
+/** Whether nothing listens at the port. */
+const refuses = () =>
+  Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).then(
+    (connection) => {
+      connection.end()
+      return false
+    },
+    () => true,
+  )
+
 /** Its reply, as soon as it listens. */
 async function answers() {
   for (;;)
@@ -134,6 +149,10 @@ async function answers() {
 }
 
 describe('apid as a process', () => {
+  test('listens only once it is given its certificates and its address', () => {
+    expect(refusedBeforehand).toBe(true)
+  })
+
   test('answers', async () => {
     expect(await answers()).toMatchObject({ messages: [{ hostname: 'confined' }] })
   })

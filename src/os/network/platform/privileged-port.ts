@@ -2,7 +2,6 @@
  * Requests from a source port below 1024, by which a metadata server knows a program of the root user. The runtime's own client
  * chooses no source port.
  */
-import { request } from 'node:http'
 import { failedWith } from '../../../wire/errno.ts'
 
 /** Source ports to try, in order: those that were used a short time ago are not free. */
@@ -31,10 +30,12 @@ export async function fetchFromPort(
   throw new Error('no source port is free')
 }
 
-function fetchFrom(
+async function fetchFrom(
   url: string,
   { port, headers, limit, signal }: { port: number; headers: Readonly<Record<string, string>>; limit: number; signal: AbortSignal },
 ): Promise<Response> {
+  // Loaded here, since it is a sixth of what init evaluates at its start, and one platform only has such requests.
+  const { request } = await import('node:http')
   return new Promise((resolve, reject) => {
     const sent = request(url, { localPort: port, headers, signal, agent: false }, (response) => {
       const pieces: Uint8Array[] = []

@@ -1,11 +1,10 @@
 import { maskedPaths } from '../../../supervise/containerd/spec.ts'
-import type { Runner, ServiceDefinition, StoreView } from '../../../supervise/definition.ts'
+import type { Runner, ServiceDefinition } from '../../../supervise/definition.ts'
 import { tcpProbe } from '../../../supervise/probe.ts'
 import { program } from '../../../supervise/runner/program.ts'
 import { splitHostPort } from '../../../wire/host-port.ts'
 import type { Machine } from '../../area.ts'
 import { bindMount, daemonEnvironment, hiddenMounts, serviceContainer, systemDaemon, systemRoot } from '../../cri/public.ts'
-import { ApiCertificate } from '../../secrets/resources/api-certificate.ts'
 import { APIServiceConfig } from '../resources/api-service-config.ts'
 
 const uid = 50
@@ -14,19 +13,18 @@ const port = 50000
 /** Sockets of apid's view of the store and of machined: apid reaches nothing else on its node. */
 const sockets = ['/system/run/apid', '/system/run/machined']
 
-function wait(store: StoreView): string[] {
-  const certificates = store.get(ApiCertificate, 'api') ? [] : ['api certificates']
-  const config = store.get(APIServiceConfig, 'api') ? [] : ['config to be ready']
-  return [...certificates, ...config]
-}
+/** Milliseconds in which a machine has usually named its devices and looked for its configuration. */
+const usualStart = 30_000
 
-/** apid: terminates TLS, authenticates callers, and forwards requests. */
+/**
+ * apid: terminates TLS, authenticates callers, and forwards requests. It starts before there are certificates and an address for it,
+ * and listens once it is given them: its process takes longer to start than is left to do then.
+ */
 export const apidService = (machine: Machine): ServiceDefinition => ({
   id: 'apid',
   // A machine of its own answers before its containerd does.
   dependsOn: machine.kernel.mode === 'container' ? ['containerd'] : [],
   outlivedBy: ['containerd'],
-  wait,
   async prepare() {
     for (const folder of sockets) machine.kernel.files.mkdirAll(folder)
   },
@@ -35,11 +33,13 @@ export const apidService = (machine: Machine): ServiceDefinition => ({
     return start(context)
   },
   health: {
-    check(signal) {
+    async check(signal) {
+      const config = machine.store.get(APIServiceConfig, 'api')?.spec
+      if (!config) throw new Error('its certificates and address are not there yet')
       // In maintenance it may listen in the network of the management server alone.
-      const listening = splitHostPort(machine.store.get(APIServiceConfig, 'api')?.spec.listenAddress ?? '', port).host
-      return tcpProbe(listening || '127.0.0.1', port)(signal)
+      await tcpProbe(splitHostPort(config.listenAddress, port).host || '127.0.0.1', port)(signal)
     },
+    initialDelay: usualStart,
   },
   restart: 'always',
   oom: -998,
