@@ -1,4 +1,4 @@
-/** A small virtual machine with Debian's kernel (a part of the image's build), whose only program is a script of the tests. */
+/** A small virtual machine with the kernel of the image (a part of its build), whose only program is a script of the tests. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -6,16 +6,22 @@ import { $ } from 'bun'
 import { program } from './namespaces.ts'
 
 const parts = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'ichor/parts')
-const part = existsSync(parts)
-  ? readdirSync(parts).find(
-      (name) => /^debian-linux-image-[\d.]+-\d+-(cloud-)?amd64-/.test(name) && existsSync(join(parts, name, 'files/boot')),
-    )
+/** Debian's kernel, or with ICHOR_VM_KERNEL=hardened the one that was compiled: the name of the part, and the folder in it. */
+const [partName, inside] =
+  process.env.ICHOR_VM_KERNEL === 'hardened'
+    ? [/^hardened-kernel-[0-9a-f]+$/, '']
+    : [/^debian-linux-image-[\d.]+-\d+-(cloud-)?amd64-/, 'files']
+const kernel = existsSync(parts)
+  ? readdirSync(parts)
+      .filter((name) => partName.test(name))
+      .map((name) => join(parts, name, inside))
+      .find((folder) => existsSync(join(folder, 'boot')))
   : undefined
 
 /** What is missing on this host for such a machine, beside these programs. */
 export function missingFor(...programs: string[]): string[] {
   const missing = ['qemu-system-x86_64', 'cpio', 'gcc', 'modinfo', ...programs].filter((name) => !program(name))
-  return part ? missing : [...missing, "Debian's kernel among the parts of the image"]
+  return kernel ? missing : [...missing, 'the kernel among the parts of the image']
 }
 
 /** The guest's PID 1 needs these before its runtime can begin. */
@@ -73,7 +79,7 @@ export async function runGuest(
   const folder = mkdtempSync(join(tmpdir(), 'ichor-guest-'))
   try {
     const root = join(folder, 'root')
-    const kernel = join(parts, part!, 'files')
+    if (!kernel) throw new Error('there is no kernel among the parts of the image')
     for (const path of ['modules', 'lib/x86_64-linux-gnu']) mkdirSync(join(root, path), { recursive: true })
     symlinkSync('lib', join(root, 'lib64'))
     cpSync('/lib64/ld-linux-x86-64.so.2', join(root, 'lib/ld-linux-x86-64.so.2'), { dereference: true })
