@@ -34,8 +34,10 @@ import { unary } from '../../src/rpc/server/method.ts'
 import { apidAccess } from '../../src/rpc/server/resource-access.ts'
 import { type Server, serveUnix } from '../../src/rpc/server/server.ts'
 import { stateMethods } from '../../src/rpc/server/state.ts'
+import { tcpProbe } from '../../src/supervise/probe.ts'
 import { type Spawn, spawn } from '../../src/supervise/spawn.ts'
 import { Supervisor } from '../../src/supervise/supervisor.ts'
+import { messageOf } from '../../src/wire/error-message.ts'
 import { parseProcessStatus } from '../../src/wire/proc/process.ts'
 import { authority } from '../programs/apid/nodes.ts'
 import { cgroupsOf, namespaceOf } from './kernel-state.ts'
@@ -53,8 +55,8 @@ const supervisor = new Supervisor({ store, oomFloor: floor })
 const servers: Server[] = []
 let channel: Channel
 let pid = 0
-/** Whether nothing listened after apid had started to watch its resources, which did not exist yet. */
-let refusedBeforehand = false
+/** The error of a connection to apid while it watched resources that did not exist yet; undefined when it was accepted. */
+let problemBeforehand: string | undefined
 const watched = Promise.withResolvers<void>()
 let madeFolder = false
 
@@ -102,7 +104,7 @@ beforeAll(async () => {
   supervisor.start('apid')
   await supervisor.until('apid', 'up')
   await watched.promise
-  refusedBeforehand = await refuses()
+  problemBeforehand = await tcpProbe('127.0.0.1', port)(AbortSignal.timeout(5_000)).then(() => undefined, messageOf)
   store.put(ApiCertificate, 'api', {
     acceptedCAs: [{ crt: base64(authority.crt) }],
     server: { crt: base64(server.crt), key: base64(server.key) },
@@ -128,16 +130,6 @@ afterAll(async () => {
   rmSync(programs, { recursive: true })
 })
 
-/** Whether nothing listens at the port. */
-const refuses = () =>
-  Bun.connect({ hostname: '127.0.0.1', port, socket: { data() {} } }).then(
-    (connection) => {
-      connection.end()
-      return false
-    },
-    () => true,
-  )
-
 /** Its reply, as soon as it listens. */
 async function answers() {
   for (;;)
@@ -150,7 +142,7 @@ async function answers() {
 
 describe('apid as a process', () => {
   test('listens only once it is given its certificates and its address', () => {
-    expect(refusedBeforehand).toBe(true)
+    expect(problemBeforehand).toStartWith(`dial 127.0.0.1:${port}: `)
   })
 
   test('answers', async () => {

@@ -8,6 +8,7 @@ import { qmp } from './control.ts'
 import { TestMachine } from './machine.ts'
 
 const dist = join(import.meta.dir, '../../dist')
+const image = process.env.ICHOR_VM_IMAGE ?? dist
 const folder = mkdtempSync(join(tmpdir(), 'ichor-vm-'))
 const control = join(folder, 'control')
 const minutes = 60_000
@@ -15,7 +16,7 @@ let machine: TestMachine
 
 beforeAll(async () => {
   const append = 'talos.shutdown=halt talos.device.settle_time=3s'
-  machine = await TestMachine.start({ image: process.env.ICHOR_VM_IMAGE ?? dist, console: join(folder, 'boot.log'), control, append })
+  machine = await TestMachine.start({ image, console: join(folder, 'boot.log'), control, append })
   console.log(`console: ${join(folder, 'boot.log')}`)
 })
 afterAll(() => machine.unplug())
@@ -82,7 +83,7 @@ test(
   async () => {
     await machine.unplug()
     const append = 'pti=off panic=0 selinux=1 talos.fips140=strict talos.hostnam=a'
-    machine = await TestMachine.start({ image: process.env.ICHOR_VM_IMAGE ?? dist, console: join(folder, 'refused.log'), append })
+    machine = await TestMachine.start({ image, console: join(folder, 'refused.log'), append })
     await machine.shows(/kernel parameter \\?"pti=on\\?" is missing/, 5 * minutes)
     for (const refused of [
       '"selinux=1": the kernel uses AppArmor',

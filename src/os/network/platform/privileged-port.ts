@@ -34,7 +34,7 @@ async function fetchFrom(
   url: string,
   { port, headers, limit, signal }: { port: number; headers: Readonly<Record<string, string>>; limit: number; signal: AbortSignal },
 ): Promise<Response> {
-  // Loaded here, since it is a sixth of what init evaluates at its start, and one platform only has such requests.
+  // Loaded here, since it is a sixth of what init evaluates at its start, and only one platform needs it.
   const { request } = await import('node:http')
   return new Promise((resolve, reject) => {
     const sent = request(url, { localPort: port, headers, signal, agent: false }, (response) => {

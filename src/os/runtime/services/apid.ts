@@ -17,8 +17,8 @@ const sockets = ['/system/run/apid', '/system/run/machined']
 const usualStart = 30_000
 
 /**
- * apid: terminates TLS, authenticates callers, and forwards requests. It starts before there are certificates and an address for it,
- * and listens once it is given them: its process takes longer to start than is left to do then.
+ * apid: terminates TLS, authenticates callers, and forwards requests. It starts before its certificates and its address
+ * exist, because the start of its process takes seconds on a slow machine, and listens once they do.
  */
 export const apidService = (machine: Machine): ServiceDefinition => ({
   id: 'apid',
